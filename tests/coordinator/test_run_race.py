@@ -172,7 +172,7 @@ def test_failures_are_reported_and_count(capsys):
     )
     assert result.pareto == ("good",)
     assert "out of paper" in result.failures["broken"]
-    assert "failed      broken: ValueError: out of paper" in str(result)
+    assert "failed      8 runs of broken: ValueError: out of paper" in str(result)
     output = capsys.readouterr().err
     assert output.count("broken failed on") == 1
     assert "round 1: " in output

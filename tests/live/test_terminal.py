@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import warnings
@@ -17,8 +18,8 @@ from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.live.json_lines import to_line
 from polarbear.live.pace import Pace
 from polarbear.racing.events import Forecast
+from polarbear.racing.ledger import Spent
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import Spent
 from racers import drive, race_of
 from typed import begun, command, prepared
 from waiting import PATIENCE, wait_until
@@ -56,6 +57,7 @@ def status_of(n, *, out=0, **more):
         n_rounds=4,
         n_open_pairs=n,
         spent=Spent(900, 123_456.0),
+        requested=Spent(900, 123_456.0),
         rules=Rules(max_runs=5000, max_time=1e6),
         clock="evaluations",
         forecast=Forecast((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
@@ -84,13 +86,31 @@ def test_everything_is_on_the_screen():
         "algorithm 4  ◆ member (P = 0.997)",
         "✗ dominated by algorithm 4 (P = 0.995)",
         "Pareto set  algorithm 2, algorithm 3, algorithm 4",
-        "200 made, 9 asked for",
+        "200 made, 9 requested and not in yet",
         "about 190 runs (90 to 890)",
         "900 of 5,000 runs (18 %), 123,456 of 1,000,000 evaluations (12 %)",
         "algorithm 1 is dominated by algorithm 4",
         "Ctrl-C stops",
     ):
         assert text in picture, picture
+
+
+def test_failures_are_on_the_screen_in_red():
+    rich = pytest.importorskip("rich.console")
+    from polarbear.live.terminal import Screen
+
+    status = status_of(5, out=2, failed={"algorithm 1": 7, "algorithm 3": 12})
+    lines = drawn(status).splitlines()
+    assert any(
+        line.split() == ["algorithm", "status", "runs", "requested", "failed"] for line in lines
+    )
+    (row,) = [line for line in lines if line.startswith("algorithm 3 ")]
+    assert row.split()[-3:] == ["40", "3", "12"]
+    assert "failed      19 runs: algorithm 3 (12), algorithm 1 (7)" in lines
+    console = rich.Console(file=io.StringIO(), width=90, height=24, force_terminal=True)
+    console.print(Screen("race.toml", "Ctrl-C stops", console).picture(status, 24))
+    assert re.search(r"\x1b\[1;31m *12", console.file.getvalue())  # bold red
+    assert "failed" not in drawn(status_of(5, out=2))
 
 
 @pytest.mark.parametrize("rows", [6, 10, 14, 24, 60])
@@ -195,13 +215,13 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     (tmp_path / "last").write_text("26")  # an algorithm is dominated by then, and pairs are open
     words = command("race", path, "--workers", 2)
     with Terminal(words, rows=24, columns=90) as terminal:
-        picture = terminal.shows("asked for and not in yet")
+        picture = terminal.shows("requested and not in yet")
         assert "early      ● undecided" in picture
         terminal.resize(12, 50)
         small = terminal.until(
             lambda lines: (
                 lines[0].startswith("polarbear")
-                and lines[1].split() == ["algorithm", "status", "runs", "asked", "for"]
+                and lines[1].split() == ["algorithm", "status", "runs", "requested"]
                 and lines[-1].startswith("Ctrl-C")
             )
         )

@@ -22,8 +22,8 @@ from polarbear.errors import DataError, FitWarning
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Asked, Decided, from_json, to_json
+from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
-from polarbear.racing.state import Spent
 from racers import SKILL, check_invariants, drive, history, per_look, quick_fit, race_of, solve
 
 SEEDS = st.integers(0, 10_000)
@@ -73,7 +73,7 @@ def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fail
             race.tell(solve(jobs[k], fails))  # twice is once
     assert history(race) == history(whole)
     assert race.pareto == whole.pareto
-    assert race.spent == whole.spent
+    assert race.state.requested == whole.state.requested
 
 
 def test_nobody_waits_for_the_slowest_run():
@@ -103,7 +103,8 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
             race.tell(solve(job))
         assert race.ask() == ()
         assert race.pareto == ("good",)
-        assert race.spent.runs == 8
+        assert race.state.requested.runs == 8
+        assert race.spent.runs == 4 + told
         check_invariants(race)
         race.add("bad")
         again = race.ask()
@@ -617,7 +618,7 @@ class Accidents(RuleBasedStateMachine):
 
     @rule(certainty=st.sampled_from([0.8, 0.9]), more=st.integers(0, 30))
     def extend(self, certainty, more):
-        runs, time = self.race.spent
+        runs, time = self.race.state.requested
         limits = {"max_runs": runs + more, "max_time": time + 4 * more}
         overlap = self.race.rules.overlap
         self.race.extend(
@@ -705,7 +706,7 @@ def test_runs_that_were_asked_for_and_not_made_are_told_apart():
     jobs = race.ask()
     for job in jobs[:-2]:
         race.tell(solve(job))
-    assert f"spent       {len(jobs) - 2} runs of {len(jobs)} asked for" in str(race)
+    assert f"spent       {len(jobs) - 2} runs of {len(jobs)} requested" in str(race)
     for job in jobs[-2:]:
         race.tell(solve(job))
     assert f"spent       {len(jobs)} runs," in str(race)

@@ -55,6 +55,35 @@ def test_a_status_is_the_same_from_json():
     assert status.forecast is not None
 
 
+def test_spent_is_what_was_made_and_requested_what_was_asked_for():
+    race = race_of(("good", "bad"), seed=2, clock="seconds")
+    jobs = race.ask()
+    assert race.status.spent == race.spent == (0, 0.0)
+    assert race.status.requested == (len(jobs), sum(job.horizon for job in jobs))
+    assert race.status.describe_spent() == f"0 runs of {len(jobs)} requested, 0 seconds"
+    race.tell(solve(jobs[0]))
+    crashed = jobs[1].run([], [], until=1.5, status=Status.CRASHED)
+    race.tell(crashed)
+    assert race.status.spent == (2, jobs[0].horizon + 1.5)
+    assert race.status.describe_spent() == f"2 runs of {len(jobs)} requested, 5.5 seconds"
+
+
+def test_failed_runs_are_counted_by_algorithm_with_and_without_a_reason(tmp_path):
+    race = race_of(("good", "bad"), seed=2, rules=pb.Rules(batch=(4, 4)))
+    jobs = [job for job in race.ask() if job.algorithm == "bad"]
+    race.tell(jobs[0].run([], [], until=0.0, status=Status.CRASHED))
+    race.tell(jobs[1].run([], [], until=0.0, status=Status.CRASHED), why="no licence")
+    race.tell(jobs[2].run([1], [1], until=9.0, status=Status.OUT_OF_TIME), why="over the limit")
+    race.tell(solve(jobs[3]))
+    assert race.status.failed == {"bad": 3}
+    assert "failed      3 runs of bad: no licence (1 run, on" in str(race)
+    with pb.open_store(tmp_path / "race.db") as store:
+        store.append(race.events)
+        assert store.status().failed == {"bad": 3}
+    race.withdraw(algorithm="bad", instance=jobs[1].instance)
+    assert race.status.failed == {"bad": 2}
+
+
 @pytest.mark.parametrize("overlap", [0, 1])
 def test_a_store_keeps_the_status_with_the_decision(tmp_path, overlap):
     """At any moment the row and what came in since say what a replay of all events says."""

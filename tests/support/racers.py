@@ -94,7 +94,7 @@ def check_invariants(race):
         assert key.algorithm in state.racing
     again = sum(key in state.arrived for key in state.extends)
     assert race.n_runs - again <= len(race.runs) <= race.n_runs
-    spent = race.spent
+    spent = race.state.requested
     assert spent.runs >= len(state.ever_requested)
     assert spent.time >= 0
     for round_, tickets in state.pending_rounds.items():

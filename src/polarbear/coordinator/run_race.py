@@ -38,12 +38,13 @@ from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Decided, Eliminated, Event, Failed, Forecast, Report
 from polarbear.racing.jobs import Job, RunId
+from polarbear.racing.ledger import Spent
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import make_attribution
 from polarbear.racing.race import Race
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import FAILED, Spent
+from polarbear.racing.state import FAILED
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
@@ -253,7 +254,7 @@ class Result(RaceTexts):
 
     @property
     def spent(self) -> Spent:
-        """The number of runs that the race asked for, and their total time."""
+        """The number of runs that were made for the race, and their total time."""
         return self.race.spent
 
     @property

@@ -70,7 +70,7 @@ class Pace:
             limit = "instances"
         allowed = status.rules.max_runs
         if allowed is not None:
-            affordable = allowed - status.spent.runs + status.n_wanted
+            affordable = allowed - status.requested.runs + status.n_wanted
             limit = "max_runs" if affordable < runs else limit
             least, runs, most = (min(value, affordable) for value in (least, runs, most))
         speed = self.per_second

@@ -36,6 +36,8 @@ STYLES = {
     for k, kind in enumerate(KINDS)
 }
 
+FAILED_STYLE = "bold red"
+
 LABEL_WIDTH = 12
 """The columns of the label before a fact or a news line."""
 
@@ -167,16 +169,21 @@ class Screen:
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
         for name in ("algorithm", "status"):
             table.add_column(name, overflow="ellipsis", header_style="dim")
-        for name in ("runs", "asked for"):
+        numbers = ("runs", "requested", *(("failed",) if any(status.failed.values()) else ()))
+        for name in numbers:
             table.add_column(name, justify="right", no_wrap=True, header_style="dim")
         shown = rows if len(rows) <= most else rows[: most - 1]
         for name, words, style in shown:
-            wanted = status.wanted.get(name, 0)
+            wanted, failed = status.wanted.get(name, 0), status.failed.get(name, 0)
+            cells = [
+                self._text(f"{status.runs.get(name, 0):,}", style=style),
+                self._text(f"{wanted:,}" if wanted else "", style=style),
+                self._text(f"{failed:,}" if failed else "", style=FAILED_STYLE),
+            ]
             table.add_row(
                 self._line(escape_text(name), style),
                 self._line(escape_text(words), style),
-                self._text(f"{status.runs.get(name, 0):,}", style=style),
-                self._text(f"{wanted:,}" if wanted else "", style=style),
+                *cells[: len(numbers)],
             )
         if len(shown) < len(rows):
             table.add_row(self._line(f"and {len(rows) - len(shown)} more", "dim"))
@@ -202,11 +209,13 @@ class Screen:
         facts = {
             "Pareto set": format_list([escape_text(name) for name in status.pareto]),
             "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",
-            "runs": f"{status.n_runs:,} made, {status.n_wanted:,} asked for and not in yet",
+            "runs": f"{status.n_runs:,} made, {status.n_wanted:,} requested and not in yet",
+            "failed": self._text(_describe_failed(status), style=FAILED_STYLE),
             "progress": self._progress_bar(self._pace.remaining(status), status),
             "to go": _describe_remaining(self._pace.remaining(status), status),
             "spent": _describe_spent(status),
         }
+        facts = {label: fact for label, fact in facts.items() if fact}
         wrapped = [line for fact in facts.items() for line in self._wrap(*fact)]
         if len(wrapped) <= n_lines // 2:
             return wrapped
@@ -234,10 +243,10 @@ class Screen:
             lines[n_lines - 1].append(" ...")
         return lines[: max(n_lines, 0)]
 
-    def _wrap(self, label: str, text: str) -> list[Any]:
+    def _wrap(self, label: str, text: Any) -> list[Any]:
         """Return a text wrapped to the width of the window, with a label before its first line."""
         width = max(self._console.width - LABEL_WIDTH, 1)
-        lines = self._text(text).wrap(self._console, width)
+        lines = (self._text(text) if isinstance(text, str) else text).wrap(self._console, width)
         labels = [label, *[""] * (len(lines) - 1)]
         return [self._labelled(*line) for line in zip(labels, lines, strict=True)]
 
@@ -264,6 +273,14 @@ def compute_progress(remaining: Remaining | None, status: RaceStatus) -> float |
     if remaining is None or not remaining.runs < float("inf"):
         return None
     return status.n_runs / max(status.n_runs + remaining.runs, 1.0)
+
+
+def _describe_failed(status: RaceStatus) -> str:
+    """Return how many runs of which algorithms failed; "" if none did."""
+    failed = sorted(status.failed.items(), key=lambda item: -item[1])
+    names = [f"{name} ({number:,})" for name, number in failed if number]
+    total = format_count(sum(status.failed.values()), "run")
+    return f"{total}: {format_list(names, 6)}" if names else ""
 
 
 def _describe_remaining(remaining: Remaining | None, status: RaceStatus) -> str:

@@ -140,7 +140,7 @@ def _summarise_round(
     pairs = known * (known - 1) // 2
     return (
         len(state.order) if posterior is None else posterior.instances,
-        state.spent_runs,
+        state.requested.runs,
         dominance,
         rival,
         state.rules.certainty,

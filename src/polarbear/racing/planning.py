@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from polarbear.racing.events import NO_INSTANCES, Asked
 from polarbear.racing.jobs import Job, RunId, job
-from polarbear.racing.state import Limit, Spent, State
+from polarbear.racing.ledger import Limit, Spent
+from polarbear.racing.state import State
 
 
 class PlannedRun(NamedTuple):
@@ -277,16 +278,16 @@ def _cut_to_limits(
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """
-    rules, (n_runs, time) = state.rules, state.spent
+    rules, (n_runs, time) = state.rules, state.requested
     jobs: list[Job] = []
-    spent_on = dict(state.spent_on)
+    requested_by = dict(state.requested_by)
     for _, group in groupby(planned, key=lambda run: run.key.instance):
         runs = list(group)
         for run in runs:
             name = run.key.algorithm
-            own_runs, own_time = spent_on.get(name, (0, 0.0))
-            spent_on[name] = Spent(own_runs + 1, own_time + run.horizon)
-            if not state.limits.get(name, Limit()).allows(spent_on[name]):
+            own_runs, own_time = requested_by.get(name, (0, 0.0))
+            requested_by[name] = Spent(own_runs + 1, own_time + run.horizon)
+            if not state.limits.get(name, Limit()).allows(requested_by[name]):
                 return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
         n_runs += len(runs)
         time += sum(run.horizon for run in runs)

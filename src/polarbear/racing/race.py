@@ -55,13 +55,14 @@ from polarbear.racing.failures import describe_failures
 from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
+from polarbear.racing.ledger import Spent
 from polarbear.racing.model import Fit, FitOptions, Model
 from polarbear.racing.notes import find_algorithm, make_entry, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
-from polarbear.racing.state import DecisionInput, Spent, State, apply, collect_runs, start_state
+from polarbear.racing.state import DecisionInput, State, apply, collect_runs, start_state
 from polarbear.racing.status import RaceStatus, list_statuses
 
 
@@ -457,7 +458,7 @@ class Race(RaceTexts):
 
     @property
     def spent(self) -> Spent:
-        """The number of requested runs and their total time."""
+        """The number of requested runs that were made, and their total time."""
         return self._state.spent
 
     @property

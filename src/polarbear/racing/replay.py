@@ -17,10 +17,10 @@ from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
+from polarbear.racing.ledger import Spent
 from polarbear.racing.model import FitOptions
 from polarbear.racing.race import Race
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import Spent
 
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 

@@ -43,8 +43,8 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import count_replaced, effective_runs, map_extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
-from polarbear.racing.first_batch import Trial, has_value
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
+from polarbear.racing.ledger import Limit, Spent, Trial, has_value
 from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 from polarbear.racing.run_sets import PairSet, RunIdSet
@@ -54,25 +54,6 @@ FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
 """The statuses of failed runs. A run that reached its time limit has not failed."""
 
 Pair = tuple[str, str]
-
-
-class Spent(NamedTuple):
-    """A number of runs and their total time."""
-
-    runs: int
-    time: float
-
-
-class Limit(NamedTuple):
-    """The most that the runs of one algorithm may cost; None where it has no limit of its own."""
-
-    max_runs: int | None = None
-    max_time: float | None = None
-
-    def allows(self, spent: Spent) -> bool:
-        """Return whether a number of runs and their time are within the limit."""
-        runs_allowed = self.max_runs is None or spent.runs <= self.max_runs
-        return runs_allowed and (self.max_time is None or spent.time <= self.max_time)
 
 
 class PendingRun(NamedTuple):
@@ -139,14 +120,16 @@ class State:
 
     arrived: RunIdSet = field(default_factory=RunIdSet)  # including withdrawn runs
     n_runs: Counter[str] = field(default_factory=Counter)  # by algorithm, without withdrawn runs
+    failed: RunIdSet = field(default_factory=RunIdSet)  # by their status, or with a reason
     n_answered: int = 0  # requested runs that arrived
+    answered_time: float = 0.0  # their total time
     wanted: dict[RunId, Job] = field(default_factory=dict)
     ever_requested: RunIdSet = field(default_factory=RunIdSet)  # including cancelled runs
     limits: dict[str, Limit] = field(default_factory=dict)
     on_trial: dict[str, Trial] = field(default_factory=dict)  # newcomers in their first batch
-    spent_on: dict[str, Spent] = field(default_factory=dict)  # requested runs, by algorithm
-    spent_runs: int = 0
-    spent_time: float = 0.0
+    requested_by: dict[str, Spent] = field(default_factory=dict)  # requested runs, by algorithm
+    requested_runs: int = 0
+    requested_time: float = 0.0
     # The runs of each round that is not decided yet.
     pending_rounds: dict[int, dict[RunId, PendingRun]] = field(default_factory=dict)
     asked: int = 0  # number of rounds requested
@@ -171,8 +154,13 @@ class State:
 
     @property
     def spent(self) -> Spent:
-        """The number of all requested runs and their total time."""
-        return Spent(self.spent_runs, self.spent_time)
+        """The number of runs that were made, and their total time."""
+        return Spent(self.n_answered, self.answered_time)
+
+    @property
+    def requested(self) -> Spent:
+        """The number of all requested runs and their total time, on which limits are set."""
+        return Spent(self.requested_runs, self.requested_time)
 
     @property
     def left(self) -> int | None:
@@ -244,7 +232,7 @@ class State:
 
     def has_reached_limit(self, algorithm: str) -> bool:
         """Return whether an algorithm's own limits allow no further run, however short."""
-        runs, time = self.spent_on.get(algorithm, Spent(0, 0.0))
+        runs, time = self.requested_by.get(algorithm, Spent(0, 0.0))
         limit = self.limits.get(algorithm, Limit())
         return not limit.allows(Spent(runs + 1, time + self.times[0]))
 
@@ -325,6 +313,7 @@ def apply(state: State, event: Event) -> None:
             _withdraw(state, event)
         case Failed():
             add_failure(state.reasons, event)
+            state.failed.add(event.key)
         case Ended(why):
             state.ended = why
         case Decided():
@@ -449,6 +438,7 @@ def _withdraw(state: State, event: Withdrawn) -> None:
         used = state.arrived | state.superseded
         state.replaced.update(count_replaced(excluded - state.withdrawn, used))
     state.withdrawn |= excluded
+    state.failed -= excluded
     state.superseded |= excluded
     state.not_extendable -= pairs
     for algorithm, instance in pairs:
@@ -492,13 +482,13 @@ def _add_pending_run(state: State, job: Job, round_: int) -> None:
         failed = pending.pop(retried)
         before = failed.before
         state.superseded.add(retried)
-        state.spent_time += (failed.until or 0.0) - failed.horizon
+        state.requested_time += (failed.until or 0.0) - failed.horizon
     state.wanted[key] = job
     state.ever_requested.add(key)
-    state.spent_runs += 1
-    state.spent_time += job.horizon
-    runs, time = state.spent_on.get(job.algorithm, Spent(0, 0.0))
-    state.spent_on[job.algorithm] = Spent(runs + 1, time + job.horizon)
+    state.requested_runs += 1
+    state.requested_time += job.horizon
+    runs, time = state.requested_by.get(job.algorithm, Spent(0, 0.0))
+    state.requested_by[job.algorithm] = Spent(runs + 1, time + job.horizon)
     pending[key] = PendingRun(job.horizon, before)
     observed[job.algorithm] = job.horizon
     following = state.used[job.instance] + 1
@@ -511,7 +501,11 @@ def _receive(state: State, run: Run) -> None:
     if key not in state.arrived:
         state.arrived.add(key)
         state.n_runs[key.algorithm] += 1
-        state.n_answered += key in state.ever_requested
+        if key in state.ever_requested:
+            state.n_answered += 1
+            state.answered_time += run.until
+        if run.status in FAILED:
+            state.failed.add(key)
     state.wanted.pop(key, None)
     for pending in state.pending_rounds.values():
         if key in pending:
@@ -529,7 +523,7 @@ def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
         raise ValueError(
             "this round cannot be decided: some of its runs have not arrived; pass them to tell()"
         )
-    state.spent_time += run.until - run.horizon
+    state.requested_time += run.until - run.horizon
     state.failures[key.algorithm] += run.failed
     trial = state.on_trial.pop(key.algorithm, None)
     if trial is not None and trial.n_runs + 1 < state.rules.batch[0]:

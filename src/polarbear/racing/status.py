@@ -26,8 +26,9 @@ from polarbear.data.run import Direction, Status
 from polarbear.inference.algorithm_status import AlgorithmStatus, describe_shortage
 from polarbear.racing.events import NO_INSTANCES, Forecast
 from polarbear.racing.failures import describe_failures
+from polarbear.racing.ledger import Spent
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import Spent, State, pair
+from polarbear.racing.state import State, pair
 
 MAX_STATUS_LINES = 20
 """The largest number of algorithms whose status is in the text of a store."""
@@ -88,13 +89,13 @@ class RaceStatus:
         By algorithm, the number of runs made, and of requested runs that have not arrived.
     n_withdrawn
         The number of withdrawn runs, which stay recorded but do not count.
-    spent, n_answered
-        The cost of all requested runs, and the number of those that have arrived.
+    spent, requested
+        The number and the total time of the runs made, and of all runs that were requested.
     forecast, n_since_decision
         The forecast of the last decision, None if it has none, and the number of runs that arrived
         for later rounds.
-    failures
-        Why runs of each algorithm failed.
+    failed, failures
+        By algorithm, the number of runs that failed or reached a limit, and why.
     ended
         Why the race requests no further runs; None while it does.
     news
@@ -136,9 +137,10 @@ class RaceStatus:
     wanted: Mapping[str, int]
     n_withdrawn: int
     spent: Spent
-    n_answered: int
+    requested: Spent
     forecast: Forecast | None
     n_since_decision: int
+    failed: Mapping[str, int]
     failures: Mapping[str, str]
     ended: str | None = None
     news: tuple[str, ...] = ()
@@ -165,9 +167,10 @@ class RaceStatus:
             wanted=dict(Counter(key.algorithm for key in state.wanted)),
             n_withdrawn=len(state.withdrawn),
             spent=state.spent,
-            n_answered=state.n_answered,
+            requested=state.requested,
             forecast=state.outlook,
             n_since_decision=sum(run.status is not None for run in pending),
+            failed=dict(Counter(key.algorithm for key in state.failed)),
             failures=describe_failures(state.reasons, state.n_runs, state.eliminated),
             ended=state.ended,
             news=tuple(news),
@@ -236,16 +239,17 @@ class RaceStatus:
         if self.ended:
             advice = "; with more of them the race goes on" if self.ended == NO_INSTANCES else ""
             yield "ended", f"{escape_text(self.ended)}{advice}"
-        for name, why in self.failures.items():
-            yield "failed", f"{escape_text(name)}: {escape_lines(why)}"
+        for name in dict.fromkeys([*self.failed, *self.failures]):
+            number = format_count(self.failed.get(name, 0), "run")
+            why = f": {escape_lines(self.failures[name])}" if name in self.failures else ""
+            yield "failed", f"{number} of {escape_text(name)}{why}"
 
     def describe_spent(self) -> str:
         """Return as text the runs made, the runs requested if more, and the time spent."""
-        requested = (
-            f" of {self.spent.runs:,} asked for" if self.n_answered < self.spent.runs else ""
-        )
+        is_more = self.spent.runs < self.requested.runs
+        requested = f" of {self.requested.runs:,} requested" if is_more else ""
         time = format_duration(self.spent.time, self.clock)
-        return f"{format_count(self.n_answered, 'run')}{requested}, {time}"
+        return f"{format_count(self.spent.runs, 'run')}{requested}, {time}"
 
     def describe_forecast(self) -> str:
         """Return the forecast as text, and whether the instances suffice; "" without a forecast."""
@@ -279,7 +283,8 @@ class RaceStatus:
             chosen=tuple(map(str, plain["chosen"])),
             resolved=bool(plain["resolved"]),
             n_unused_instances=None if unused is None else int(unused),
-            spent=Spent(int(plain["spent"]["runs"]), float(plain["spent"]["time"])),
+            spent=_spent_from_plain(plain["spent"]),
+            requested=_spent_from_plain(plain["requested"]),
             forecast=None if forecast is None else _forecast_from_plain(forecast),
             ended=None if plain["ended"] is None else str(plain["ended"]),
             news=tuple(map(str, plain["news"])),
@@ -291,9 +296,9 @@ class RaceStatus:
             n_rounds=int(plain["n_rounds"]),
             n_open_pairs=int(plain["n_open_pairs"]),
             n_instances=int(plain["n_instances"]),
-            n_answered=int(plain["n_answered"]),
             n_withdrawn=int(plain["n_withdrawn"]),
             n_since_decision=int(plain["n_since_decision"]),
+            failed=_counts_from_plain(plain["failed"]),
             failures={str(name): str(why) for name, why in plain["failures"].items()},
         )
 
@@ -326,6 +331,10 @@ def _status_from_plain(plain: Mapping[str, Any]) -> AlgorithmStatus:
         decisive=tuple(map(str, status.decisive)),
         **numbers,
     )
+
+
+def _spent_from_plain(plain: Mapping[str, Any]) -> Spent:
+    return Spent(int(plain["runs"]), float(plain["time"]))
 
 
 def _counts_from_plain(plain: Mapping[str, Any]) -> dict[str, int]:

@@ -104,13 +104,14 @@ def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[
         if isinstance(event, Told):
             runs[event.run.algorithm] += 1
             time[event.run.algorithm] += event.run.until
-    allocation = allocation_data(source)
+    allocation, failed = allocation_data(source), get_race(source).status.failed
     return [
         {
             "algorithm": code[name],
             "runs": runs[name],
             "instances": int(allocation.instances[k, 0]),
             "time": time[name],
+            "failed": failed.get(name, 0),
         }
         for k, name in enumerate(allocation.cast.names)
         if runs[name]

@@ -15,7 +15,8 @@ from polarbear.data.run import Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import UNREADABLE, Failed, Started, explain_misfit
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
-from polarbear.racing.state import State, apply, start_state
+from polarbear.racing.ledger import Spent
+from polarbear.racing.state import FAILED, State, apply, start_state
 from polarbear.racing.status import RaceStatus, StoreFacts
 from polarbear.store.codec import (
     STATUS_OF_CODE,
@@ -93,25 +94,34 @@ def _updated(
     sql = "SELECT seq, kind, body, crc FROM events WHERE seq > ? AND seq <= ?"
     later = database.query(sql, seq, last)
     sql = (
-        "SELECT algorithm, kind, count(*) FROM runs WHERE seq > ? AND seq <= ? "
-        "GROUP BY algorithm, kind"
+        "SELECT algorithm, kind, count(*), sum(until), status FROM runs "
+        "WHERE seq > ? AND seq <= ? GROUP BY algorithm, kind, status"
     )
     runs = database.query(sql, seq, last)
     imported = any(row[1] == 1 for row in runs)
     if seq > last or imported or not {row[1] for row in later} <= REPORTS:
         return None
-    told = Counter({names[row[0]]: int(row[2]) for row in runs})
+    told: Counter[str] = Counter()
+    failed = Counter(status.failed)
+    for algorithm, _, number, _, code in runs:
+        told[names[algorithm]] += number
+        failed[names[algorithm]] += number if STATUS_OF_CODE[code] in FAILED else 0
     answered = told & Counter(status.wanted)
     reasons: Reasons = {}
     for row in later:
         event = decode_event(row, None) if row[1] == "failed" else None
         if isinstance(event, Failed):
             add_failure(reasons, event)
+            failed[event.key.algorithm] += event.status not in FAILED
+    spent = Spent(
+        status.spent.runs + told.total(), status.spent.time + sum(float(row[3]) for row in runs)
+    )
     return replace(
         status,
         wanted=dict(Counter(status.wanted) - answered),
-        n_answered=status.n_answered + told.total(),
+        spent=spent,
         n_since_decision=status.n_since_decision + answered.total(),
+        failed={name: number for name, number in failed.items() if number},
         failures={**describe_failures(reasons, told, status.eliminated), **status.failures},
     )
 

@@ -138,14 +138,17 @@ function drawOut(race) {
 function drawAllocation(race) {
   const most = Math.max(...race.allocation.map(({ time }) => time), 1e-300);
   const ordered = race.allocation.slice().sort((a, b) => b.time - a.time || a.algorithm - b.algorithm);
-  const rows = ordered.map(({ algorithm, runs, instances, time }) => html("tr", {},
+  const anyFailed = ordered.some(({ failed }) => failed);
+  const rows = ordered.map(({ algorithm, runs, instances, time, failed }) => html("tr", {},
     html("th", { scope: "row" }, labelled(algorithm)),
     html("td", { class: "wide" }, svg("svg", { class: "share", width: 200, height: 12, viewBox: "0 0 200 12", "aria-hidden": "true" },
       svg("rect", { class: "tinted", width: Math.max((200 * time) / most, 1), height: 12, look: tint(algorithm) }))),
     html("td", { class: "number" }, short(rounded(time))),
     html("td", { class: "number" }, runs.toLocaleString("en-US")),
-    html("td", { class: "number" }, instances.toLocaleString("en-US"))));
-  const head = [["algorithm", ""], ["", ""], [model.clock === "time" ? "time" : model.clock, "number"], ["runs", "number"], ["instances", "number"]];
+    html("td", { class: "number" }, instances.toLocaleString("en-US")),
+    ...(anyFailed ? [html("td", { class: "number bad" }, failed ? failed.toLocaleString("en-US") : "")] : [])));
+  const head = [["algorithm", ""], ["", ""], [model.clock === "time" ? "time" : model.clock, "number"], ["runs", "number"], ["instances", "number"],
+    ...(anyFailed ? [["failed", "number"]] : [])];
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Cost by algorithm.")),
     html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
       html("tbody", {}, ...rows))));

@@ -1,9 +1,4 @@
-"""``Trial``: the first batch of a newcomer, which may be broken.
-
-A broken program may take until its time limit in every run. So a newcomer first makes one run
-alone. If that is successful, the rest of its first batch follows; if not, as many runs as are
-needed to remove it.
-"""
+"""What runs cost: ``Spent``, ``Limit`` of one algorithm, and ``Trial`` of a newcomer."""
 
 from typing import NamedTuple
 
@@ -17,8 +12,31 @@ def has_value(run: Run) -> bool:
     return np.size(run.time) > 0
 
 
+class Spent(NamedTuple):
+    """A number of runs and their total time."""
+
+    runs: int
+    time: float
+
+
+class Limit(NamedTuple):
+    """The most that the runs of one algorithm may cost; None where it has no limit of its own."""
+
+    max_runs: int | None = None
+    max_time: float | None = None
+
+    def allows(self, spent: Spent) -> bool:
+        """Return whether a number of runs and their time are within the limit."""
+        runs_allowed = self.max_runs is None or spent.runs <= self.max_runs
+        return runs_allowed and (self.max_time is None or spent.time <= self.max_time)
+
+
 class Trial(NamedTuple):
     """The number of runs that a newcomer has made, and whether one had a value and did not fail.
+
+    A broken program may take until its time limit in every run. So a newcomer first makes one run
+    alone. If that is successful, the rest of its first batch follows; if not, as many runs as are
+    needed to remove it.
 
     >>> [trial.choose_batch(8, 3) for trial in (Trial(), Trial(1, passed=True), Trial(1))]
     [1, 7, 3]
