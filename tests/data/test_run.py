@@ -139,8 +139,6 @@ MAY_ENCODE = {
     "running/workers/spawning.py": "solvers and jobs, for a child process",
     "store/codec.py": "checksums of rows; a run in them is encode_run",
     "store/restoring.py": "nothing: it catches errors of a damaged snapshot",
-    "hub/protocol.py": "bodies of requests; a run in them is run_from_plain",
-    "reporting/static_site.py": "standings and news of a race",
     "cli/races.py": "the option --json",
 }
 """Modules that handle runs and encode something, with what they encode."""

@@ -218,6 +218,11 @@ def test_what_is_wrong_is_said(tmp_path, code, capsys):
         wrong.write_text(text)
         assert main(["worker", str(folder), "--solvers", str(wrong), "--idle", "0"]) == 1
         assert message in capsys.readouterr().err
+    race = json.loads((folder / "race.json").read_text())
+    del race["patience"]
+    (folder / "race.json").write_text(json.dumps(race))
+    with pytest.raises(SolverError, match=r"does not match .*: 'patience'"):
+        run_folder_jobs(folder, code)
     (folder / "race.json").write_text(json.dumps({"version": 7}))
     with pytest.raises(SolverError, match="has format 7"):
         run_folder_jobs(folder, code)

@@ -92,9 +92,7 @@ class _Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def add_file_argument(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, *names: str, **more: Any
-) -> None:
+def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
     """Add an argument that is a file name, so that shells complete it."""
     parser.add_argument(*names, **more).complete = FILE_COMPLETION  # type: ignore[attr-defined]
 
