@@ -238,15 +238,12 @@ class Withdrawn:
 
     They stay stored, and all decisions are made again without them. ``at`` is the date of the
     withdrawal, as text. ``instances`` are excluded from further runs until offered again.
-    ``same_seeds``: the runs were falsified, and the runs that replace them have the same seeds. So
-    falsifying a result cannot give an algorithm another draw.
     """
 
     pairs: tuple[tuple[str, str], ...]
     why: str = ""
     at: str = ""
     instances: tuple[str, ...] = ()
-    same_seeds: bool = False
 
 
 @dataclass(frozen=True)

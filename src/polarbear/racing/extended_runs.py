@@ -4,10 +4,8 @@ A run and its extensions have one repetition number each, but count as one run, 
 ``effective_runs`` makes. The race, the store, merging and repair all use this rule.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from itertools import count, takewhile
 from typing import Any, Protocol, Self, TypeVar
 
 from polarbear.data.run import Run, Status
@@ -74,22 +72,3 @@ def effective_runs(runs: Iterable[Run], extends: Mapping[RunId, int]) -> Iterato
         counted = [run for run in parts[:-1] if run.status == Status.CUT] + parts[-1:]
         if counted:
             yield reduce(join, counted)._replace(repetition=original.repetition)
-
-
-def count_replaced(
-    falsified: Collection[RunId], used: Collection[RunId]
-) -> Counter[tuple[str, str]]:
-    """Count the repetitions of each pair (algorithm, instance) from its first falsified run on.
-
-    The run that replaces it gets the next repetition number that is not ``used``. Its seed is that
-    of the falsified run, whose number is lower by this count.
-
-    >>> runs = [RunId("hill", "f1", k) for k in range(3)]
-    >>> count_replaced(runs[1:2], runs)
-    Counter({('hill', 'f1'): 2})
-    """
-    counts: Counter[tuple[str, str]] = Counter()
-    for key in sorted(falsified, reverse=True):  # the first repetition comes last, and counts
-        after = takewhile(used.__contains__, (key._replace(repetition=k) for k in count(key[2])))
-        counts[key[:2]] = sum(1 for _ in after)
-    return counts

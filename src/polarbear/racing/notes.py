@@ -28,7 +28,6 @@ def make_withdrawal(
     pairs: Iterable[tuple[str, str]] | None,
     why: str,
     at: str,
-    same_seeds: bool = False,
 ) -> Withdrawn | None:
     """Return the event that withdraws the selected runs; None if no decision would use them.
 
@@ -51,7 +50,7 @@ def make_withdrawal(
     dropped = (instance,) if is_alone and instance and instance not in state.dropped else ()
     if not withdrawn and not dropped:
         return None
-    return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped, same_seeds)
+    return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped)
 
 
 def make_attribution(

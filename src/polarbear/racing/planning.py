@@ -285,6 +285,5 @@ def _cut_to_limits(
             return Asked(tuple(jobs), round_) if jobs else "max_runs"
         if rules.max_time is not None and time > rules.max_time:
             return Asked(tuple(jobs), round_) if jobs else "max_time"
-        replaced = state.replaced
-        jobs += [job(state.seed, *run, replaced=replaced.get(run.key[:2], 0)) for run in runs]
+        jobs += [job(state.seed, *run) for run in runs]
     return Asked(tuple(jobs), round_)

@@ -322,15 +322,13 @@ class Race(RaceTexts):
         pairs: Iterable[tuple[str, str]] | None = None,
         why: str = "",
         at: str = "",
-        same_seeds: bool = False,
     ) -> int:
         """Withdraw runs, which stay recorded but are not used in decisions; return their number.
 
         These are all runs so far of an algorithm, on an instance, of an algorithm on an instance,
         or of ``pairs`` (algorithm, instance). All decisions are made again: eliminated algorithms
         return and pairs are open. An instance that is given alone is not used again until it is
-        offered again. ``at`` is the date, as text. ``same_seeds``: runs that replace these get
-        their seeds.
+        offered again. ``at`` is the date, as text.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x", "y"])
         >>> for job in race.ask():
@@ -340,7 +338,7 @@ class Race(RaceTexts):
         """
         name = None if algorithm is None else find_algorithm(self._state, algorithm)
         n_before = self.n_runs
-        event = make_withdrawal(self._state, name, instance, pairs, why, at, same_seeds)
+        event = make_withdrawal(self._state, name, instance, pairs, why, at)
         if event is not None:
             self._posterior = None
             self._record(event)

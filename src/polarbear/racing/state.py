@@ -43,7 +43,7 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
 )
-from polarbear.racing.extended_runs import count_replaced, effective_runs, map_extensions
+from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.model import Model
@@ -151,7 +151,6 @@ class State:
     asked: int = 0  # number of rounds requested
     superseded: RunIdSet = field(default_factory=RunIdSet)  # retried after a failure, or cancelled
     withdrawn: RunIdSet = field(default_factory=RunIdSet)  # arrived, and excluded from then on
-    replaced: Counter[Pair] = field(default_factory=Counter)  # repetitions that were falsified
     dropped: set[str] = field(default_factory=set)  # instances excluded from further runs
     failed_out: set[str] = field(default_factory=set)  # removed after too many failed runs
     extends: dict[RunId, int] = field(default_factory=dict)  # the repetition that a run extends
@@ -443,9 +442,6 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     _cancel_pending_runs(state, keys, -1)
     excluded = {key for key in state.arrived if key[:2] in pairs}
     state.n_runs -= Counter(key.algorithm for key in excluded - state.withdrawn)
-    if event.same_seeds:
-        used = state.arrived | state.superseded
-        state.replaced.update(count_replaced(excluded - state.withdrawn, used))
     state.withdrawn |= excluded
     state.superseded |= excluded
     state.not_extendable -= pairs
