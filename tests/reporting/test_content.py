@@ -159,7 +159,7 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     content = make_document(race)
     assert content["algorithms"] == ["a", "b"]
-    nothing = {"sentences": [], "summary": "Nothing is decided yet.", "close": []}
+    nothing = {"cautions": [], "sentences": [], "summary": "Nothing is decided yet.", "close": []}
     assert content["verdict"] == nothing
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))

@@ -283,3 +283,13 @@ def test_check_gives_programs_no_advice_about_python():
     assert "yield" not in checked.problems["p"]
     assert "which began: cost 7" in checked.problems["p"]
     assert "yield" in checked.problems["f"]
+
+
+@pytest.mark.parametrize(("ended", "status"), [("finished", Status.FINISHED), ("cut", Status.CUT)])
+def test_a_program_that_ends_by_itself_has_finished_or_was_cut_by_its_own_limit(ended, status):
+    command = program("print('o 3')", ended=ended)
+    outcome = run(command)
+    assert outcome.run.status is status
+    assert outcome.run.until < 60
+    with pytest.raises(SolverError, match="ended='gone': expected 'cut' or 'finished'"):
+        program("", ended="gone")

@@ -17,7 +17,7 @@ SourceKind = Literal["results", "posterior", "ratings", "selector", "store"]
 
 READING_OPTIONS = (
     "direction", "format", "clock", *COLUMN_OPTIONS,
-    "until", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
+    "until", "ended", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
     "violation", "best_so_far",
 )  # fmt: skip
 TIME_OPTIONS = ("times", "start", "stop", "targets")

@@ -138,6 +138,13 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         help="until when runs were observed: a column, a time for all, 'last' (until the last row "
         "of the run) or 'instance' (until the last row of any run on the instance)",
     )
+    group.add_argument(
+        "--ended",
+        choices=("cut", "finished"),
+        action=GivenOption,
+        help="how runs ended where nothing says it: they were cut, and are unknown after their "
+        "end, or they finished by themselves, and keep their value (the data decide)",
+    )
     group.add_argument("--pattern", metavar="REGEX", action=GivenOption, help=PATTERN_HELP)
     group.add_argument(
         "--names",

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike
 from polarbear._text import escape_text, format_list
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
 from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor
-from polarbear.data.run import Direction, Status
+from polarbear.data.run import FAILED, Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
@@ -43,7 +43,7 @@ from polarbear.racing.notes import make_attribution
 from polarbear.racing.race import Race
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import FAILED, Spent
+from polarbear.racing.state import Spent
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify

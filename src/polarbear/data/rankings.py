@@ -30,6 +30,8 @@ from polarbear.data.positions import (
     compute_positions,
     keep_top,
 )
+from polarbear.data.run import Status
+from polarbear.data.run_ends import RunEnds, count_ends
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
@@ -72,6 +74,12 @@ class Rankings(WithInstanceData):
         Attributes of the instances by name, as in :class:`Runs`.
     order_by
         What runs are ordered by, if it is not their best value so far; results state it.
+    status
+        Shape (entries,): how each run ended, as in :attr:`Runs.ended`; -1 of an entry that repeats
+        a run. None if it is not known, as for rankings that were not made of runs.
+    if_cut
+        The same comparisons with unstated ends of runs read as cut instead of finished, if the
+        order differs.
 
     Examples
     --------
@@ -95,6 +103,8 @@ class Rankings(WithInstanceData):
     ties: Ties = "unordered"
     instance_data: InstanceData = field(default_factory=dict)
     order_by: str = ""
+    status: NDArray[np.int8] | None = None
+    if_cut: Rankings | None = None
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """Return an instance's rankings at a time, best first: one for each of its comparisons.
@@ -183,6 +193,8 @@ class Rankings(WithInstanceData):
             instance=np.repeat(np.arange(len(chosen), dtype=np.int32), n_comparisons),
             weight=self.weight[comparison],
             instance_data=take_instances(self.instance_data, chosen),
+            status=None if self.status is None else self.status[entry],
+            if_cut=None if self.if_cut is None else self.if_cut.take(instances),
         )
 
     def among(self, algorithms: Collection[str]) -> Rankings:
@@ -218,6 +230,8 @@ class Rankings(WithInstanceData):
             algorithm=(np.cumsum(kept) - 1).astype(np.int32)[self.algorithm[stays]],
             offset=np.concatenate([[0], np.cumsum(size[size > 0])]),
             instance_data=take_instances(self.instance_data, instance),
+            status=None if self.status is None else self.status[stays],
+            if_cut=None if self.if_cut is None else self.if_cut.among(algorithms),
         )
 
     def join(self, other: Rankings) -> Rankings:
@@ -236,6 +250,9 @@ class Rankings(WithInstanceData):
         parts = [
             (part, find_indices(part.algorithms, names, "algorithm")) for part in (self, other)
         ]
+        if_cut, statuses = None, [part.status for part in (self, other) if part.status is not None]
+        if self.if_cut is not None or other.if_cut is not None:
+            if_cut = (self.if_cut or self).join(other.if_cut or other)
         return replace(
             self,
             algorithms=names,
@@ -251,7 +268,23 @@ class Rankings(WithInstanceData):
                 [(range(n), self.instance_data), (range(n, n_both), other.instance_data)],
                 range(n_both),
             ),
+            status=np.concatenate(statuses) if len(statuses) == 2 else None,
+            if_cut=if_cut,
         )
+
+    def count_ends(self) -> tuple[RunEnds, ...]:
+        """Return how the runs of each algorithm ended; empty if that is not known.
+
+        >>> runs = Runs.from_frame(
+        ...     {"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1], "value": [2, 1],
+        ...      "status": ["crashed", "finished"]}, direction="minimize")
+        >>> [one.counts for one in rank(runs).count_ends()]
+        [{'crashed': 1}, {'finished': 1}]
+        """
+        if self.status is None:
+            return ()
+        parts = self.algorithm, self.status, self.offset, self.instance, self.position[-1]
+        return count_ends(self.algorithms, *parts)
 
     def __str__(self) -> str:
         known = self.position != UNKNOWN
@@ -387,11 +420,12 @@ def rank(
         )
         data = take_instances(data, instance)
         instance = np.arange(len(instance), dtype=np.int32)
-    return Rankings(
+    options = (comparisons, times, targets, (abs_tol, rel_tol), top)
+    rankings = Rankings(
         runs.algorithms,
         instances,
         times,
-        _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol), top),
+        _rank_entries(runs, *options),
         runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
@@ -400,7 +434,13 @@ def rank(
         ties,
         data,
         runs.order_by,
+        np.where(comparisons.repeats, np.int8(-1), runs.ended[comparisons.run]),
     )
+    if Status.UNSTATED not in runs.count_statuses():
+        return rankings
+    other = _rank_entries(runs.read_as("cut"), *options)
+    is_same = np.array_equal(other, rankings.position)
+    return rankings if is_same else replace(rankings, if_cut=replace(rankings, position=other))
 
 
 def check_ties(ties: str) -> None:
@@ -416,6 +456,7 @@ class _Comparisons(NamedTuple):
     offset: NDArray[np.int64]  # (C + 1,): comparison c owns entries offset[c]:offset[c + 1]
     instance: Codes  # (C,)
     slot: Ints  # (C,): the index of the comparison among those of its instance
+    repeats: NDArray[np.bool_]  # (entries,): whether the run stands in for a missing one
 
 
 class RunPairs(NamedTuple):
@@ -452,7 +493,7 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     run = pairs.first_run[pair] + k % pairs.n_runs[pair]
     run[own_cell] = np.arange(len(runs))
     if not in_turn:
-        run, slot = run[~is_empty], slot[~is_empty]
+        run, slot, is_empty = run[~is_empty], slot[~is_empty], is_empty[~is_empty]
 
     order = np.lexsort((runs.algorithm[run], slot, runs.instance[run]))
     run, slot = run[order], slot[order]
@@ -460,7 +501,7 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     comparison, (instance, own_slot) = number_pairs(runs.instance[run], slot, n_slots_at_most)
     size = np.bincount(comparison, minlength=len(instance))
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    return _Comparisons(run, offset, instance.astype(np.int32), own_slot)
+    return _Comparisons(run, offset, instance.astype(np.int32), own_slot, is_empty[order])
 
 
 def find_pairs(runs: Runs) -> RunPairs:

@@ -94,6 +94,6 @@ class WithTables(WithLevels):
         >>> runs = pb.Runs.from_records([pb.Run("a", "x", [1], [2.0], 9)], direction="minimize")
         >>> runs.to_csv(sys.stdout)
         algorithm,instance,repetition,time,value,until,status
-        a,x,0,1.0,2.0,9.0,cut
+        a,x,0,1.0,2.0,9.0,unstated
         """
         write_csv(path, self.columns())

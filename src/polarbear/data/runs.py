@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import index
 from typing import Any, Self, cast
 
@@ -34,9 +35,13 @@ from polarbear.data.run import (
     opposite_of,
     sign_of,
 )
+from polarbear.data.run_ends import Ended, RunEnds, decide_ends, describe_unstated, format_counts
 from polarbear.data.run_tables import WithTables
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError
+
+HOW_READ = "read as finished; say ended='finished' or ended='cut'"
+"""What is done with ends that nothing states, and how to say how runs ended."""
 
 Names = str | Sequence[str]
 """The name of a column, or several."""
@@ -61,7 +66,8 @@ class Runs(WithTables):
     until
         Shape (runs,): the time until which each run was observed.
     status
-        Shape (runs,): how each run ended, as an index into ``tuple(Status)``.
+        Shape (runs,): how each run ended as its source says, as an index into ``tuple(Status)``.
+        :attr:`ended` also has what the data decide.
     offset, time, value
         The improvements: run r owns ``time[offset[r]:offset[r + 1]]`` and the same of ``value``.
     direction
@@ -135,6 +141,7 @@ class Runs(WithTables):
         violation: str | None = None,
         chosen_by: str | None = None,
         best_so_far: bool = True,
+        ended: Ended | None = None,
         clock: str = "time",
     ) -> Self:
         """Make runs from a long table: one row per observation of a run, in any order.
@@ -151,7 +158,11 @@ class Runs(WithTables):
             ``instance=("function", "dimension")``. Several value columns are levels, of which the
             first that differs decides: ``value=("hard", "soft")``. Without ``repetition`` a column
             "repetition" or "seed" is taken if there is one; without ``status`` a column "status"
-            (see :class:`Status`), else all runs count as cut.
+            (see :class:`Status`).
+        ended
+            How runs ended whose status is not stated: "cut" (unknown after their end), or
+            "finished" (by themselves, with their last value for ever). By default the data decide
+            what they can: see :attr:`ended`.
         until
             Until when each run was observed: the name of a column, one number for all runs,
             "last" (until its last row), or "instance" (until the latest row on its instance).
@@ -176,7 +187,8 @@ class Runs(WithTables):
             algorithm, instance, repetition, time, value, until, status, missing, violation,
             chosen_by, best_so_far,
         )  # fmt: skip
-        return cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
+        runs = cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
+        return runs if ended is None else runs.read_as(ended)
 
     @classmethod
     def from_columns(
@@ -346,6 +358,15 @@ class Runs(WithTables):
 
     # Asking
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Runs):
+            return NotImplemented
+        # What counts is how runs ended, not whether their source or the data say it.
+        mine, theirs = (replace(runs, status=runs.ended) for runs in (self, other))
+        return super(Runs, mine).__eq__(theirs)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __len__(self) -> int:
         return len(self.until)
 
@@ -362,7 +383,7 @@ class Runs(WithTables):
             self.value[part],
             float(self.until[run]),
             int(self.repetition[run]),
-            STATUSES[self.status[run]],
+            STATUSES[self.ended[run]],
         )
 
     def __iter__(self) -> Iterator[Run]:
@@ -378,10 +399,43 @@ class Runs(WithTables):
         """The value of each improvement as a cost, of which less is better."""
         return self.value if self.direction == "minimize" else -self.value
 
+    @cached_property
+    def ended(self) -> NDArray[np.int8]:
+        """How each run ended, as an index into ``tuple(Status)``; the data decide unstated ends.
+
+        Runs that end together were cut. A run that ends before the others, and whose end nothing
+        explains, stays "unstated": it is read as finished, and :func:`fit` also reads it as cut.
+
+        >>> runs = [Run("a", i, [1], [2.0], 9) for i in "xyz"]
+        >>> runs += [Run("b", i, [1], [2.0], n) for i, n in zip("xyz", (2, 5, 9))]
+        >>> print(Runs.from_records(runs, direction="minimize"))
+        6 runs: 2 algorithms on 3 instances, minimize
+          algorithms  a, b
+          time        1 to 9, 6 improvements
+          ended       4 cut, 2 unstated
+          unstated    2 of 3 runs of b end before the others, and nothing says why: read as
+                      finished; say ended='finished' or ended='cut'
+        """
+        return decide_ends(self.status, self.until, self.algorithm, self.instance)
+
     @property
     def cut(self) -> NDArray[np.bool_]:
         """Whether each run was cut, so that its best value after ``until`` is unknown."""
-        return self.status == STATUSES.index(Status.CUT)
+        return self.ended == STATUSES.index(Status.CUT)
+
+    def read_as(self, ended: Ended) -> Self:
+        """Return these runs with the ends that nothing states read as "cut" or as "finished".
+
+        >>> runs = Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize")
+        >>> runs.read_as("finished")[0].status
+        <Status.FINISHED: 'finished'>
+        """
+        if ended not in ("cut", "finished"):
+            raise DataError(f"ended={ended!r}: expected 'cut' or 'finished'")
+        unstated = self.status == STATUSES.index(Status.UNSTATED)
+        code = np.int8(STATUSES.index(Status(ended)))
+        bounds = None if self.bounds is None else self.bounds.read_as(ended)
+        return replace(self, status=np.where(unstated, code, self.status), bounds=bounds)
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the best value so far of each run is known at each time (runs, times).
@@ -437,7 +491,7 @@ class Runs(WithTables):
             Labels(self.instance[keep], self.instances),
             self.repetition[keep],
             self.until[keep],
-            self.status[keep],
+            self.ended[keep],  # decided by all runs, not by those that are left
             new_index[self._run_of_row()[rows]],
             self.time[rows],
             self.value[rows],
@@ -447,6 +501,15 @@ class Runs(WithTables):
         if self.bounds is None:
             return runs
         return replace(runs, bounds=self.bounds.filter(where=keep))
+
+    def count_statuses(self) -> dict[str, int]:
+        """Return the number of runs that ended in each way, the most frequent first.
+
+        >>> run = Run("a", "x", [1], [2.0], until=9)
+        >>> Runs.from_records([run], direction="minimize").count_statuses()
+        {'cut': 1}
+        """
+        return _count_statuses(self.ended)
 
     def fewer(self) -> list[str]:
         """List algorithms that lack instances or have fewer runs than others, with numbers.
@@ -515,7 +578,7 @@ class Runs(WithTables):
             return head
         improvements = format_count(len(self.time), "improvement")
         first = float(self.time.min(initial=np.inf))
-        ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
+        unstated = describe_unstated(self._count_ends())
         observed = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
         known = describe_instance_data(self.instance_data)
@@ -525,7 +588,8 @@ class Runs(WithTables):
             f"  algorithms  {format_list(self.algorithms)}\n"
             + (f"  ordered by  {order}\n" if order else "")
             + f"  time        {observed}, {improvements}\n"
-            f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
+            f"  ended       {format_counts(self.count_statuses())}"
+            + (f"\n  unstated    {unstated}: {HOW_READ}" if unstated else "")
             + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
             + (f"\n  instances   {known}" if known else "")
@@ -535,13 +599,18 @@ class Runs(WithTables):
 
     def _repr_html_(self) -> str:
         rows: list[list[str]] = []
-        for code, name in enumerate(self.algorithms):
-            chosen = self.algorithm == code
-            ended = Counter(STATUSES[status] for status in self.status[chosen].tolist())
-            n_instances = len(np.unique(self.instance[chosen]))
-            how = ", ".join(f"{n:,} {status}" for status, n in ended.most_common())
-            rows.append([name, f"{np.count_nonzero(chosen):,}", f"{n_instances:,}", how])
+        for name, one in zip(self.algorithms, self._count_ends(), strict=True):
+            rows.append([name, f"{one.n_runs:,}", f"{one.instances:,}", format_counts(one.counts)])
         return render_card(str(self), ["algorithm", "runs", "instances", "ended"], rows)
+
+    def _count_ends(self) -> list[RunEnds]:
+        """Return how the runs of each algorithm ended."""
+        ends: list[RunEnds] = []
+        for code, name in enumerate(self.algorithms):
+            own = self.algorithm == code
+            n_instances = len(np.unique(self.instance[own]))
+            ends.append(RunEnds(name, n_instances, _count_statuses(self.ended[own])))
+        return ends
 
     def _with_levels(self, levels: Levels | None) -> Self:
         """Return these runs with levels, of which only the tuples that occur are kept."""
@@ -578,6 +647,10 @@ class Runs(WithTables):
         offset = np.zeros(len(self) + 1, dtype=np.int64)
         direction = opposite_of(self.direction)
         return replace(self, offset=offset, time=none, value=none, direction=direction)
+
+
+def _count_statuses(status: NDArray[np.int8]) -> dict[str, int]:
+    return {str(STATUSES[code]): n for code, n in Counter(status.tolist()).most_common()}
 
 
 def _to_times(times: ArrayLike) -> Floats:

@@ -31,8 +31,9 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.instance_data import find_attribute
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
+from polarbear.data.run_ends import RunEnds, describe_unstated
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError
+from polarbear.errors import DataError, warn
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
 from polarbear.inference.e_values import Evidence, count_outcomes, log_mean_over_times
@@ -359,6 +360,38 @@ def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
     return statuses
 
 
+def compare_readings(
+    ends: Sequence[RunEnds],
+    finished: Sequence[AlgorithmStatus],
+    cut: Sequence[AlgorithmStatus],
+) -> str:
+    """Return what hangs on whether runs with unstated ends finished by themselves or were cut.
+
+    ``finished`` and ``cut`` are the statuses of all algorithms under the two readings.
+
+    >>> ends = [RunEnds("NM", 9, {"unstated": 9})]
+    >>> print(compare_readings(ends, [AlgorithmStatus("NM", "dominated")],
+    ...                        [AlgorithmStatus("NM", "member")]))
+    The answer hangs on how runs ended. 9 of 9 runs of NM end before the others, and nothing says
+    why. NM is dominated if they finished by themselves, and a member if they were cut. Say which
+    with ended='finished' or ended='cut' (--ended on the command line).
+    """
+    why = describe_unstated(ends)
+    words = {"member": "a member", "equivalent": "equivalent to another"}
+    differing = [
+        f"{escape_text(one.algorithm)} is {words.get(one.status, one.status)} if they finished by "
+        f"themselves, and {words.get(other.status, other.status)} if they were cut"
+        for one, other in zip(finished, cut, strict=True)
+        if one.status != other.status
+    ]
+    if not differing:
+        return f"{why}. Read as finished or as cut, every algorithm has the same status."
+    more = f"; and {len(differing) - 4} more differ" if len(differing) > 4 else ""
+    which = "Say which with ended='finished' or ended='cut' (--ended on the command line)"
+    changes = "; ".join(differing[:4]) + more
+    return f"The answer hangs on how runs ended. {why}. {changes}. {which}."
+
+
 def assess(
     data: Runs | Rankings,
     times: "ArrayLike | None" = None,
@@ -417,6 +450,15 @@ def assess(
         resolution=resolution,
     )
     statuses = derive_statuses(claims, epsilon)
+    if rankings.if_cut is not None:
+        others = assess(
+            rankings.if_cut,
+            certainty=certainty,
+            epsilon=epsilon,
+            error_control=error_control,
+            resolution=resolution,
+        )
+        warn(compare_readings(rankings.count_ends(), statuses, others))
     return [
         status._replace(
             decisive=find_decisive_instances(

@@ -219,10 +219,15 @@ class Race(RaceTexts):
 
         A failed run is passed as well, with its status and the values it had reached. ``why`` it
         failed and the end of its ``output`` are recorded. If the same run is passed twice, the
-        first one counts.
+        first one counts. A run without a status was cut if it reached its horizon, and finished
+        by itself otherwise.
         """
         run = normalise_run(run)
         key = key_of(run)
+        if run.status == Status.UNSTATED:
+            pending = (runs.get(key) for runs in self._state.pending_rounds.values())
+            horizon = next((one.horizon for one in pending if one), self.times[-1])
+            run = run._replace(status=Status.CUT if run.until >= horizon else Status.FINISHED)
         if key not in self._state.ever_requested:
             raise DataError(
                 f"the race did not ask for repetition {run.repetition} of {run.algorithm!r} on "
@@ -311,6 +316,8 @@ class Race(RaceTexts):
         for name in runs.algorithms:
             find_algorithm(self._state, name)
         for run in map(normalise_run, runs):
+            if run.status == Status.UNSTATED:
+                run = run._replace(status=Status.FINISHED)
             if key_of(run) not in self._state.arrived:
                 self._record(Imported(run))
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Direction, Run, Status
+from polarbear.data.run import FAILED, Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.racing.events import (
     Added,
@@ -50,9 +50,6 @@ from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 from polarbear.racing.run_sets import PairSet, RunIdSet
 from polarbear.selection.preferences import Weights
-
-FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
-"""The statuses of failed runs. A run that reached its time limit has not failed."""
 
 Pair = tuple[str, str]
 
