@@ -72,6 +72,9 @@ class Rankings(WithInstanceData):
         Attributes of the instances by name, as in :class:`Runs`.
     order_by
         What runs are ordered by, if it is not their best value so far; results state it.
+    behind_top
+        Shape (times, entries): whether an entry is only known to be behind the first ``top`` of its
+        comparison, so that nothing is said of its order with others there. None without ``top``.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class Rankings(WithInstanceData):
     ties: Ties = "unordered"
     instance_data: InstanceData = field(default_factory=dict)
     order_by: str = ""
+    behind_top: NDArray[np.bool_] | None = None
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """Return an instance's rankings at a time, best first: one for each of its comparisons.
@@ -183,6 +187,7 @@ class Rankings(WithInstanceData):
             instance=np.repeat(np.arange(len(chosen), dtype=np.int32), n_comparisons),
             weight=self.weight[comparison],
             instance_data=take_instances(self.instance_data, chosen),
+            behind_top=None if self.behind_top is None else self.behind_top[:, entry],
         )
 
     def among(self, algorithms: Collection[str]) -> Rankings:
@@ -218,6 +223,7 @@ class Rankings(WithInstanceData):
             algorithm=(np.cumsum(kept) - 1).astype(np.int32)[self.algorithm[stays]],
             offset=np.concatenate([[0], np.cumsum(size[size > 0])]),
             instance_data=take_instances(self.instance_data, instance),
+            behind_top=None if self.behind_top is None else self.behind_top[:, stays],
         )
 
     def join(self, other: Rankings) -> Rankings:
@@ -251,6 +257,7 @@ class Rankings(WithInstanceData):
                 [(range(n), self.instance_data), (range(n, n_both), other.instance_data)],
                 range(n_both),
             ),
+            behind_top=_join_behind_top(self, other),
         )
 
     def __str__(self) -> str:
@@ -290,6 +297,27 @@ class Rankings(WithInstanceData):
                 "rank(runs, times) compares at other times"
             )
         return row
+
+
+def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
+    """Return rankings at a selection of their times, given by index or mask."""
+    rows, rest = np.asarray(rows), rankings.behind_top
+    return replace(
+        rankings,
+        times=rankings.times[rows],
+        position=rankings.position[rows],
+        behind_top=None if rest is None else rest[rows],
+    )
+
+
+def _join_behind_top(*parts: Rankings) -> NDArray[np.bool_] | None:
+    """Return ``behind_top`` of the entries of all parts, one part after another."""
+    if all(part.behind_top is None for part in parts):
+        return None
+    masks = (
+        np.zeros(p.position.shape, bool) if p.behind_top is None else p.behind_top for p in parts
+    )
+    return np.concatenate([*masks], axis=1)
 
 
 def _concatenate_ranges(start: Ints, length: Ints) -> Ints:
@@ -332,7 +360,8 @@ def rank(
         is possible. "averaged", as in the paper: the mean log-likelihood of all orders, which
         draws tied algorithms together and makes the posterior too cautious about them.
     top
-        Use only the order of the first ``top`` algorithms; all others tie for the next place.
+        Use only the order of the first ``top`` algorithms. All others share the next place, and
+        nothing is said of their order, however ties are treated.
     unit
         The independent unit of evidence. "instance": the repetitions of an instance share its
         weight, and conclusions are about instances like these. "run": every repetition counts in
@@ -387,11 +416,12 @@ def rank(
         )
         data = take_instances(data, instance)
         instance = np.arange(len(instance), dtype=np.int32)
+    position = _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol), top)
     return Rankings(
         runs.algorithms,
         instances,
         times,
-        _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol), top),
+        position,
         runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
@@ -400,6 +430,7 @@ def rank(
         ties,
         data,
         runs.order_by,
+        None if top is None else position >= top,
     )
 
 
