@@ -115,6 +115,8 @@ class AlgorithmStatus(NamedTuple):
             limit = f"; {self.why}" if self.why else ""
             rivals = format_list(list(self.open))
             return f"{self.claim()}: not settled with {rivals}{self._describe_forecast()}{limit}"
+        if self.status == "undecided" and self.why:
+            return f"{self.claim()}: {escape_text(self.why)}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
             return f"{self.claim()}: none of its pairs is open under the rules of the race"
         return self.claim()

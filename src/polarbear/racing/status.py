@@ -404,13 +404,15 @@ def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> Algorith
         return status._replace(decisive=decisive)
     assessed = state.assessed.get(name)
     if assessed is None:
-        alone = not rivals and len(state.racing) == 1
+        alone = not rivals and len(state.racing) == 1 and state.rules.baseline is None
         status = AlgorithmStatus(name, "member" if alone else "undecided", clock=state.clock)
     else:
         _, kind, prob_in_pareto, rival, since, until = assessed
         when = {"since": since, "until": until, "clock": state.clock}
         epsilon = state.rules.epsilon if kind == "equivalent" else None
         status = AlgorithmStatus(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
+    if state.lacks_baseline:
+        return status._replace(why=f"the baseline {state.rules.baseline} does not race")
     return _add_forecast(state, status, rivals) if rivals else status
 
 
