@@ -30,6 +30,7 @@ from polarbear.data.positions import (
     compute_positions,
     keep_top,
 )
+from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
@@ -229,6 +230,9 @@ class Rankings(WithInstanceData):
     def join(self, other: Rankings) -> Rankings:
         """Return these rankings together with those of other instances at the same times.
 
+        An instance that is in both would count twice: join its runs with :meth:`Runs.concat`, and
+        rank these.
+
         >>> def ranked(instance):
         ...     table = {"algorithm": ["a", "b"], "instance": [instance] * 2, "time": [1] * 2,
         ...              "value": [2, 1]}
@@ -236,6 +240,7 @@ class Rankings(WithInstanceData):
         >>> ranked("x").join(ranked("y")).instances
         ('x', 'y')
         """
+        _check_joinable(self, other)
         names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural_sort_key))
         kind = np.promote_types(self.position.dtype, other.position.dtype)
         n, n_both = len(self.instances), len(self.instances) + len(other.instances)
@@ -257,6 +262,7 @@ class Rankings(WithInstanceData):
                 [(range(n), self.instance_data), (range(n, n_both), other.instance_data)],
                 range(n_both),
             ),
+            order_by=self.order_by or other.order_by,
             behind_top=_join_behind_top(self, other),
         )
 
@@ -308,6 +314,29 @@ def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
         position=rankings.position[rows],
         behind_top=None if rest is None else rest[rows],
     )
+
+
+def _check_joinable(first: Rankings, second: Rankings) -> None:
+    """Raise ``DataError`` unless rankings are of different instances, compared in the same way."""
+    if not np.array_equal(first.times, second.times):
+        grids = [format_list([f"{time:.6g}" for time in one.times]) for one in (first, second)]
+        raise DataError(
+            f"cannot join rankings at different times, {grids[0]} and {grids[1]}: pass the same "
+            "times to both calls, rank(runs, times)"
+        )
+    for what in ("clock", "ties", "order_by"):
+        mine, theirs = getattr(first, what), getattr(second, what)
+        # Runs are ordered by feasibility only if some solution violates a constraint.
+        if mine != theirs and not (what == "order_by" and "" in (mine, theirs)):
+            raise DataError(
+                f"cannot join rankings with {what}={mine!r} and {what}={theirs!r}: rank both alike"
+            )
+    if doubled := {*first.instances} & {*second.instances}:
+        names = format_list(sorted(doubled, key=natural_sort_key))
+        raise DataError(
+            f"cannot join rankings that have the same instances, which would count twice: {names}; "
+            "rank(Runs.concat([a, b])) compares all of their runs"
+        )
 
 
 def _join_behind_top(*parts: Rankings) -> NDArray[np.bool_] | None:
@@ -430,7 +459,7 @@ def rank(
         ties,
         data,
         runs.order_by,
-        None if top is None else position >= top,
+        behind_top=None if top is None else position >= top,
     )
 
 
@@ -447,15 +476,6 @@ class _Comparisons(NamedTuple):
     offset: NDArray[np.int64]  # (C + 1,): comparison c owns entries offset[c]:offset[c + 1]
     instance: Codes  # (C,)
     slot: Ints  # (C,): the index of the comparison among those of its instance
-
-
-class RunPairs(NamedTuple):
-    """All pairs (instance, algorithm) that have runs; runs are sorted by pair."""
-
-    of_run: Ints  # (R,): the pair of each run
-    first_run: Ints  # (P,)
-    n_runs: Ints  # (P,)
-    instance: Codes  # (P,)
 
 
 def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
@@ -492,44 +512,6 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     size = np.bincount(comparison, minlength=len(instance))
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     return _Comparisons(run, offset, instance.astype(np.int32), own_slot)
-
-
-def find_pairs(runs: Runs) -> RunPairs:
-    """Return the pairs (instance, algorithm) that have runs, with first run and number of runs."""
-    is_first = np.ones(len(runs), dtype=bool)
-    is_first[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
-    first_run = np.flatnonzero(is_first)
-    n_runs = np.diff(np.append(first_run, len(runs)))
-    return RunPairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
-
-
-def assign_slots(runs: Runs, pairs: RunPairs) -> tuple[Ints, Ints]:
-    """Return the comparison of its instance that each run is in, and the comparisons per instance.
-
-    The slot is the run's repetition number, as counted within the instance. Where hardly any two
-    algorithms share a number, as with seeds, it is the place of the run among those of its pair.
-    """
-    number, n_numbers = _number_repetitions(runs)
-    place = np.arange(len(runs)) - pairs.first_run[pairs.of_run]
-    n_places = np.zeros(len(runs.instances), dtype=np.int64)
-    np.maximum.at(n_places, pairs.instance, pairs.n_runs)
-    n_runs = np.bincount(runs.instance, minlength=len(runs.instances))
-    by_number = (n_numbers < n_runs) & (n_numbers <= 2 * n_places)
-    slot = np.where(by_number[runs.instance], number, place)
-    return slot, np.where(by_number, n_numbers, n_places)
-
-
-def _number_repetitions(runs: Runs) -> tuple[Ints, Ints]:
-    """Number the distinct repetitions of each instance; return the numbers and their counts."""
-    order = np.lexsort((runs.repetition, runs.instance))
-    instance, repetition = runs.instance[order], runs.repetition[order]
-    is_new = np.ones(len(runs), dtype=bool)
-    is_new[1:] = (instance[1:] != instance[:-1]) | (repetition[1:] != repetition[:-1])
-    n_numbers = np.bincount(instance[is_new], minlength=len(runs.instances))
-    first = np.cumsum(n_numbers) - n_numbers
-    number = np.empty(len(runs), dtype=np.int64)
-    number[order] = np.cumsum(is_new) - 1 - first[instance]
-    return number, n_numbers
 
 
 def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:
