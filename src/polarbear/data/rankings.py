@@ -32,6 +32,7 @@ from polarbear.data.positions import (
 )
 from polarbear.data.run import Status
 from polarbear.data.run_ends import RunEnds, count_ends
+from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
@@ -80,6 +81,9 @@ class Rankings(WithInstanceData):
     if_cut
         The same comparisons with unstated ends of runs read as cut instead of finished, if the
         order differs.
+    behind_top
+        Shape (times, entries): whether an entry is only known to be behind the first ``top`` of its
+        comparison, so that nothing is said of its order with others there. None without ``top``.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class Rankings(WithInstanceData):
     order_by: str = ""
     status: NDArray[np.int8] | None = None
     if_cut: Rankings | None = None
+    behind_top: NDArray[np.bool_] | None = None
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """Return an instance's rankings at a time, best first: one for each of its comparisons.
@@ -195,6 +200,7 @@ class Rankings(WithInstanceData):
             instance_data=take_instances(self.instance_data, chosen),
             status=None if self.status is None else self.status[entry],
             if_cut=None if self.if_cut is None else self.if_cut.take(instances),
+            behind_top=None if self.behind_top is None else self.behind_top[:, entry],
         )
 
     def among(self, algorithms: Collection[str]) -> Rankings:
@@ -232,10 +238,14 @@ class Rankings(WithInstanceData):
             instance_data=take_instances(self.instance_data, instance),
             status=None if self.status is None else self.status[stays],
             if_cut=None if self.if_cut is None else self.if_cut.among(algorithms),
+            behind_top=None if self.behind_top is None else self.behind_top[:, stays],
         )
 
     def join(self, other: Rankings) -> Rankings:
         """Return these rankings together with those of other instances at the same times.
+
+        An instance that is in both would count twice: join its runs with :meth:`Runs.concat`, and
+        rank these.
 
         >>> def ranked(instance):
         ...     table = {"algorithm": ["a", "b"], "instance": [instance] * 2, "time": [1] * 2,
@@ -244,6 +254,7 @@ class Rankings(WithInstanceData):
         >>> ranked("x").join(ranked("y")).instances
         ('x', 'y')
         """
+        _check_joinable(self, other)
         names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural_sort_key))
         kind = np.promote_types(self.position.dtype, other.position.dtype)
         n, n_both = len(self.instances), len(self.instances) + len(other.instances)
@@ -270,6 +281,8 @@ class Rankings(WithInstanceData):
             ),
             status=np.concatenate(statuses) if len(statuses) == 2 else None,
             if_cut=if_cut,
+            order_by=self.order_by or other.order_by,
+            behind_top=_join_behind_top(self, other),
         )
 
     def count_ends(self) -> tuple[RunEnds, ...]:
@@ -325,6 +338,51 @@ class Rankings(WithInstanceData):
         return row
 
 
+def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
+    """Return rankings at a selection of their times, given by index or mask."""
+    rows, rest = np.asarray(rows), rankings.behind_top
+    return replace(
+        rankings,
+        times=rankings.times[rows],
+        position=rankings.position[rows],
+        behind_top=None if rest is None else rest[rows],
+        if_cut=None if rankings.if_cut is None else select_times(rankings.if_cut, rows),
+    )
+
+
+def _check_joinable(first: Rankings, second: Rankings) -> None:
+    """Raise ``DataError`` unless rankings are of different instances, compared in the same way."""
+    if not np.array_equal(first.times, second.times):
+        grids = [format_list([f"{time:.6g}" for time in one.times]) for one in (first, second)]
+        raise DataError(
+            f"cannot join rankings at different times, {grids[0]} and {grids[1]}: pass the same "
+            "times to both calls, rank(runs, times)"
+        )
+    for what in ("clock", "ties", "order_by"):
+        mine, theirs = getattr(first, what), getattr(second, what)
+        # Runs are ordered by feasibility only if some solution violates a constraint.
+        if mine != theirs and not (what == "order_by" and "" in (mine, theirs)):
+            raise DataError(
+                f"cannot join rankings with {what}={mine!r} and {what}={theirs!r}: rank both alike"
+            )
+    if doubled := {*first.instances} & {*second.instances}:
+        names = format_list(sorted(doubled, key=natural_sort_key))
+        raise DataError(
+            f"cannot join rankings that have the same instances, which would count twice: {names}; "
+            "rank(Runs.concat([a, b])) compares all of their runs"
+        )
+
+
+def _join_behind_top(*parts: Rankings) -> NDArray[np.bool_] | None:
+    """Return ``behind_top`` of the entries of all parts, one part after another."""
+    if all(part.behind_top is None for part in parts):
+        return None
+    masks = (
+        np.zeros(p.position.shape, bool) if p.behind_top is None else p.behind_top for p in parts
+    )
+    return np.concatenate([*masks], axis=1)
+
+
 def _concatenate_ranges(start: Ints, length: Ints) -> Ints:
     """Return the integers of the ranges start[i] .. start[i] + length[i], one after another."""
     before = np.cumsum(length) - length
@@ -365,7 +423,8 @@ def rank(
         is possible. "averaged", as in the paper: the mean log-likelihood of all orders, which
         draws tied algorithms together and makes the posterior too cautious about them.
     top
-        Use only the order of the first ``top`` algorithms; all others tie for the next place.
+        Use only the order of the first ``top`` algorithms. All others share the next place, and
+        nothing is said of their order, however ties are treated.
     unit
         The independent unit of evidence. "instance": the repetitions of an instance share its
         weight, and conclusions are about instances like these. "run": every repetition counts in
@@ -421,11 +480,12 @@ def rank(
         data = take_instances(data, instance)
         instance = np.arange(len(instance), dtype=np.int32)
     options = (comparisons, times, targets, (abs_tol, rel_tol), top)
+    position = _rank_entries(runs, *options)
     rankings = Rankings(
         runs.algorithms,
         instances,
         times,
-        _rank_entries(runs, *options),
+        position,
         runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
@@ -434,13 +494,16 @@ def rank(
         ties,
         data,
         runs.order_by,
-        np.where(comparisons.repeats, np.int8(-1), runs.ended[comparisons.run]),
+        status=np.where(comparisons.repeats, np.int8(-1), runs.ended[comparisons.run]),
+        behind_top=None if top is None else position >= top,
     )
     if Status.UNSTATED not in runs.count_statuses():
         return rankings
     other = _rank_entries(runs.read_as("cut"), *options)
-    is_same = np.array_equal(other, rankings.position)
-    return rankings if is_same else replace(rankings, if_cut=replace(rankings, position=other))
+    if np.array_equal(other, position):
+        return rankings
+    behind_top = None if top is None else other >= top
+    return replace(rankings, if_cut=replace(rankings, position=other, behind_top=behind_top))
 
 
 def check_ties(ties: str) -> None:
@@ -457,15 +520,6 @@ class _Comparisons(NamedTuple):
     instance: Codes  # (C,)
     slot: Ints  # (C,): the index of the comparison among those of its instance
     repeats: NDArray[np.bool_]  # (entries,): whether the run stands in for a missing one
-
-
-class RunPairs(NamedTuple):
-    """All pairs (instance, algorithm) that have runs; runs are sorted by pair."""
-
-    of_run: Ints  # (R,): the pair of each run
-    first_run: Ints  # (P,)
-    n_runs: Ints  # (P,)
-    instance: Codes  # (P,)
 
 
 def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
@@ -502,44 +556,6 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     size = np.bincount(comparison, minlength=len(instance))
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     return _Comparisons(run, offset, instance.astype(np.int32), own_slot, is_empty[order])
-
-
-def find_pairs(runs: Runs) -> RunPairs:
-    """Return the pairs (instance, algorithm) that have runs, with first run and number of runs."""
-    is_first = np.ones(len(runs), dtype=bool)
-    is_first[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
-    first_run = np.flatnonzero(is_first)
-    n_runs = np.diff(np.append(first_run, len(runs)))
-    return RunPairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
-
-
-def assign_slots(runs: Runs, pairs: RunPairs) -> tuple[Ints, Ints]:
-    """Return the comparison of its instance that each run is in, and the comparisons per instance.
-
-    The slot is the run's repetition number, as counted within the instance. Where hardly any two
-    algorithms share a number, as with seeds, it is the place of the run among those of its pair.
-    """
-    number, n_numbers = _number_repetitions(runs)
-    place = np.arange(len(runs)) - pairs.first_run[pairs.of_run]
-    n_places = np.zeros(len(runs.instances), dtype=np.int64)
-    np.maximum.at(n_places, pairs.instance, pairs.n_runs)
-    n_runs = np.bincount(runs.instance, minlength=len(runs.instances))
-    by_number = (n_numbers < n_runs) & (n_numbers <= 2 * n_places)
-    slot = np.where(by_number[runs.instance], number, place)
-    return slot, np.where(by_number, n_numbers, n_places)
-
-
-def _number_repetitions(runs: Runs) -> tuple[Ints, Ints]:
-    """Number the distinct repetitions of each instance; return the numbers and their counts."""
-    order = np.lexsort((runs.repetition, runs.instance))
-    instance, repetition = runs.instance[order], runs.repetition[order]
-    is_new = np.ones(len(runs), dtype=bool)
-    is_new[1:] = (instance[1:] != instance[:-1]) | (repetition[1:] != repetition[:-1])
-    n_numbers = np.bincount(instance[is_new], minlength=len(runs.instances))
-    first = np.cumsum(n_numbers) - n_numbers
-    number = np.empty(len(runs), dtype=np.int64)
-    number[order] = np.cumsum(is_new) - 1 - first[instance]
-    return number, n_numbers
 
 
 def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:

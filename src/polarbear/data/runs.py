@@ -20,7 +20,7 @@ from polarbear.data.instance_data import (
     describe_instance_data,
     join_parts,
 )
-from polarbear.data.levels import Levels, encode_levels, join_levels
+from polarbear.data.levels import Levels, encode_records, join_levels
 from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
@@ -229,7 +229,7 @@ class Runs(WithTables):
     ) -> Self:
         """Make runs from single :class:`Run` records, with a record of each run's bounds if given.
 
-        With ``levels``, the names of the levels, each value of a record is a tuple.
+        With ``levels``, the names of the levels, each value of a record or a bound is a tuple.
 
         >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
         >>> Runs.from_records([record], direction="minimize").at([8])
@@ -246,25 +246,20 @@ class Runs(WithTables):
         other = next((r for r in records if not isinstance(r, Run)), None)
         if other is not None:
             raise DataError(f"expected a list of Run records, got {type(other).__name__}")
+        own, table = cast(Direction, direction), None
         if levels:
-            rows = [
-                np.asarray(record.value, np.float64).reshape(-1, len(levels)) for record in records
-            ]
-            places, table = encode_levels(levels, direction, np.concatenate(rows))
-            parts = np.split(places, np.cumsum([len(part) for part in rows])[:-1])
-            coded = [one._replace(value=part) for one, part in zip(records, parts, strict=True)]
-            return cls.from_records(coded, direction="minimize", clock=clock)._with_levels(table)
-        direction = cast(Direction, direction)
+            (records, table), own = encode_records(records, levels, direction), "minimize"
         try:
             columns = to_run_columns(records)
         except (TypeError, ValueError, OverflowError):
             for record in records:
                 check_run(record)
             raise
-        runs = cls._assemble(columns, direction, clock, best_so_far)
+        runs = cls._assemble(columns, own, clock, best_so_far)._with_levels(table)
         if bounds is None:
             return runs
-        opposite = cls.from_records(bounds, direction=opposite_of(direction), clock=clock)
+        other_way = opposite_of(own) if table is None else table.opposite().directions
+        opposite = cls.from_records(bounds, direction=other_way, clock=clock, levels=levels)
         if not runs._has_keys_of(opposite):
             raise DataError("bounds must have one record for each run, with the same names")
         return replace(runs, bounds=opposite)
@@ -291,6 +286,12 @@ class Runs(WithTables):
         values, levels = [part.value for part in parts], None
         if len({(part.best_so_far, part.levels is None) for part in parts}) > 1:
             raise DataError("cannot concatenate best values so far with others, or with levels")
+        orders = {part.stated_order or "the value of each run" for part in parts}
+        if len(orders) > 1:
+            raise DataError(
+                f"cannot concatenate runs that are ordered by {' and by '.join(sorted(orders))}: "
+                "give the values of all parts the same meaning first"
+            )
         if parts[0].levels is not None:
             values, levels = join_levels([(cast(Levels, p.levels), p.value) for p in parts])
         starts = np.cumsum([0, *(len(part) for part in parts)])
@@ -645,8 +646,10 @@ class Runs(WithTables):
         """Return runs without values in the opposite direction, which stand for unknown bounds."""
         none = np.zeros(0)
         offset = np.zeros(len(self) + 1, dtype=np.int64)
-        direction = opposite_of(self.direction)
-        return replace(self, offset=offset, time=none, value=none, direction=direction)
+        empty = replace(self, offset=offset, time=none, value=none, stated_order="")
+        if self.levels is not None:
+            return replace(empty, levels=self.levels.opposite())
+        return replace(empty, direction=opposite_of(self.direction))
 
 
 def _count_statuses(status: NDArray[np.int8]) -> dict[str, int]:

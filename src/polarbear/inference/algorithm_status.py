@@ -84,6 +84,9 @@ class AlgorithmStatus(NamedTuple):
     decisive
         The fewest instances without which it would not be dominated, or not certain to be a
         member or equivalent.
+    certainty
+        The certainty with which a race has to prove its claims by e-values; they may lack a proof
+        of which the posterior is certain. None if the posterior decides.
 
     Examples
     --------
@@ -108,6 +111,7 @@ class AlgorithmStatus(NamedTuple):
     time: float | None = None
     left: int | None = None
     decisive: tuple[str, ...] = ()
+    certainty: float | None = None
 
     def __str__(self) -> str:
         if self.status == "removed":
@@ -116,6 +120,8 @@ class AlgorithmStatus(NamedTuple):
             limit = f"; {self.why}" if self.why else ""
             rivals = format_list(list(self.open))
             return f"{self.claim()}: not settled with {rivals}{self._describe_forecast()}{limit}"
+        if self.status == "undecided" and self.why:
+            return f"{self.claim()}: {escape_text(self.why)}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
             return f"{self.claim()}: none of its pairs is open under the rules of the race"
         return self.claim()
@@ -130,21 +136,20 @@ class AlgorithmStatus(NamedTuple):
 
         >>> AlgorithmStatus("CSA", "member", 0.998).brief()
         'member (P = 0.998)'
+        >>> AlgorithmStatus("CSA", "undecided", 0.998, certainty=0.95).brief()
+        'undecided (P = 0.998 that it is a member, which is not proven)'
         """
-        belongs = (
-            "" if self.prob_in_pareto is None else f" ({format_probability(self.prob_in_pareto)})"
-        )
         if self.status == "dominated":
-            belongs = (
+            sure = (
                 ""
                 if self.prob_dominated is None
                 else f" ({format_probability(self.prob_dominated)})"
             )
-            return f"dominated by {escape_text(self.rival or '')}{belongs}"
+            return f"dominated by {escape_text(self.rival or '')}{sure}"
         if self.status == "equivalent":
             same = "equivalent to" if self.since is not None else "at times at par with"
-            return f"{same} {escape_text(self.rival or '')}{belongs}"
-        return f"{self.status}{belongs}"
+            return f"{same} {escape_text(self.rival or '')}{self._describe_membership()}"
+        return f"{self.status}{self._describe_membership()}"
 
     def claim(self) -> str:
         """Return the name, status and probability in words, without rivals and forecast.
@@ -153,29 +158,34 @@ class AlgorithmStatus(NamedTuple):
         'CSA is undecided (P = 0.600 that it is a member)'
         """
         name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
-        belongs = (
-            "" if self.prob_in_pareto is None else f" ({format_probability(self.prob_in_pareto)}"
-        )
+        belongs = self._describe_membership()
         if self.status == "dominated":
             return f"{name} is {self.brief()}"
         if self.status == "member":
-            belongs = belongs and f"{belongs}{self._describe_doubt()})"
             return f"{name} is a member of the Pareto set{belongs}"
-        belongs = belongs and f"{belongs} that it is a member)"
         if self.status == "equivalent" and self.since is None:
             return (
-                f"{name} is at par with {rival} within {self.epsilon:g} at some times, and certain "
-                f"to be ahead at none{belongs}"
+                f"{name} is at par with {rival} within {self.epsilon:g} at some times, and not "
+                f"proven to be ahead at any{belongs}"
             )
         if self.status == "equivalent":
             within = f"{self.epsilon:g}{self._describe_times()}"
             return f"{name} is equivalent to {rival} within {within}{belongs}"
         return f"{name} is {self.status}{belongs}"
 
-    def _describe_doubt(self) -> str:
-        """Return a note if the posterior contradicts a status that e-values gave, else ""."""
-        doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
-        return ", so the posterior doubts it" if doubted else ""
+    def _describe_membership(self) -> str:
+        """Return P(it is a member), and whether a race by e-values lacks a proof; "" if unknown."""
+        if self.prob_in_pareto is None:
+            return ""
+        note, required = "", 2.0 if self.certainty is None else self.certainty
+        if self.status == "member":
+            note = ", so the posterior doubts it" if self.prob_in_pareto < 0.5 else ""
+            return f" ({format_probability(self.prob_in_pareto)}{note})"
+        if self.status == "undecided" and self.prob_in_pareto >= required:
+            note = ", which is not proven"
+        elif self.status == "undecided" and 1 - self.prob_in_pareto >= required:
+            note = ", but not proven that it is dominated"
+        return f" ({format_probability(self.prob_in_pareto)} that it is a member{note})"
 
     def _describe_times(self) -> str:
         """Return the range of times at which the algorithm is equivalent to another, in words."""

@@ -82,15 +82,10 @@ class InstancePosterior(FrozenRecord):
 
     Examples
     --------
-    >>> import dataclasses
     >>> import polarbear as pb
-    >>> truth = {"easy": [2.0, 0.0], "hard": [0.0, 2.0]}
-    >>> parts = [pb.simulation.simulate_rankings(np.array([mu]), 60, seed=len(name) + k)
-    ...          for k, (name, mu) in enumerate(truth.items())]
-    >>> rankings = parts[0].join(parts[1])
-    >>> names = [f"i{k}" for k in range(120)]
-    >>> rankings = dataclasses.replace(rankings, instances=tuple(names))
-    >>> families = {"instance": names, "family": ["easy"] * 60 + ["hard"] * 60}
+    >>> truth = np.repeat([[[2.0, 0.0], [0.0, 2.0]]], 60, axis=1)  # times, instances, algorithms
+    >>> rankings = pb.simulation.simulate_rankings(truth, 120)
+    >>> families = {"instance": rankings.instances, "family": ["easy"] * 60 + ["hard"] * 60}
     >>> rankings = rankings.with_instance_data(families)
     >>> posterior = pb.fit(rankings, classes="family")
     >>> posterior.on("hard").prob_better("a2", "a1").round(2)

@@ -321,6 +321,9 @@ Report = Told | Failed | Hosted | Identified
 NO_INSTANCES = "no instances left"
 """The reason for which a race ends when all of its instances are used."""
 
+BASELINE_REMOVED = "baseline removed, so nothing is compared"
+"""The reason for which a race against a baseline ends when the baseline was removed."""
+
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 

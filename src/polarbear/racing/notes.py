@@ -1,13 +1,13 @@
 """Events about runs that have arrived: their withdrawal, and the process that made them.
 
-Names that the caller of a race gives are looked up here.
+Names that the caller of a race gives are looked up here: algorithms and the baseline.
 """
 
 from collections.abc import Iterable
 
 from polarbear.data.names import natural_sort_key, suggest_name, to_name
 from polarbear.errors import DataError
-from polarbear.racing.events import Hosted, Withdrawn
+from polarbear.racing.events import BASELINE_REMOVED, Hosted, Withdrawn
 from polarbear.racing.jobs import RunId
 from polarbear.racing.state import State
 
@@ -19,6 +19,19 @@ def find_algorithm(state: State, algorithm: str) -> str:
     if name not in names:
         raise DataError(f"no algorithm named {name!r} in this race; {suggest_name(name, names)}")
     return name
+
+
+def find_missing_baseline(state: State) -> str | None:
+    """Return why a race ends without its baseline; None if it has the one it needs.
+
+    Raise an error if the baseline never took part.
+    """
+    if not state.lacks_baseline:
+        return None
+    baseline, names = state.rules.baseline or "", list(state.racing)
+    if baseline in state.removed:
+        return BASELINE_REMOVED
+    raise DataError(f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}")
 
 
 def make_withdrawal(

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import format_count
 from polarbear.data import grid
-from polarbear.data.names import check_name, check_names, natural_sort_key, suggest_name, to_name
+from polarbear.data.names import check_name, check_names, natural_sort_key, to_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
@@ -57,7 +57,7 @@ from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import find_algorithm, make_withdrawal
+from polarbear.racing.notes import find_algorithm, find_missing_baseline, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
@@ -188,14 +188,10 @@ class Race(RaceTexts):
                 f"deadline={deadline!r}: a Race has no clock, so expected a number in the unit of "
                 "ask(now=...); Rules.resolve_deadline(time.time()) returns rules with such a number"
             )
-        baseline = self.rules.baseline
-        if baseline is not None and baseline not in self._state.racing:
-            names = list(self._state.racing)
-            raise DataError(
-                f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}"
-            )
         while True:
             state = self._state
+            if (why := find_missing_baseline(state)) is not None:
+                return self._end(why)
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
             if state.news and not state.pending_rounds:
@@ -443,8 +439,9 @@ class Race(RaceTexts):
     def ended(self) -> str | None:
         """The reason why the race requests no further runs; None while it does.
 
-        "resolved", "no instances left", "max_runs", "max_time", "deadline", or "limits of
-        candidates" if all undecided algorithms have reached limits of their own.
+        "resolved", "no instances left", "max_runs", "max_time", "deadline", "limits of candidates"
+        if all undecided algorithms have reached limits of their own, or "baseline removed, so
+        nothing is compared".
         """
         return self._state.ended
 
@@ -544,8 +541,10 @@ class Race(RaceTexts):
     def _with_statuses(self) -> State:
         """Return the state with each candidate's status, computed if old events do not store it."""
         state = self._state
-        used = None if state.assessed or state.news else state.decision_input
-        if used is None or used.algorithms != state.rated():
+        used = state.decision_input
+        if state.assessed or state.news or state.lacks_baseline or used is None:
+            return state
+        if used.algorithms != state.rated():
             return state
         return with_statuses(state, self.posterior, self._rank_runs(used))
 

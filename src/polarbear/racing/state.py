@@ -210,7 +210,12 @@ class State:
     @property
     def resolved(self) -> bool:
         """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
-        return not self.open and not self.news
+        return not self.open and not self.news and not self.lacks_baseline
+
+    @property
+    def lacks_baseline(self) -> bool:
+        """Whether the rules name a baseline that does not race, so that nothing is compared."""
+        return self.rules.baseline is not None and self.rules.baseline not in self.racing
 
     @property
     def instances(self) -> set[str]:

@@ -197,7 +197,7 @@ def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
 
     A posterior that is analysed once may make claims that the race, which tests after every round,
     does not make. Where both agree the sentence is that of the posterior, which also says when the
-    algorithm is the best.
+    algorithm is the best. Where they differ, the claim of the posterior follows as such.
     """
     if not race.rounds:
         return []
@@ -208,7 +208,10 @@ def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
         name = status.algorithm
         other = by_posterior.get(name)
         agree = other is not None and (other.status, other.rival) == (status.status, status.rival)
-        sentences.append(Sentence(name, status.status, texts[name] if agree else f"{status}."))
+        text = texts[name] if agree else f"{status}."
+        if other is not None and other.status != status.status:
+            text += f" By the posterior of the same runs alone, {texts[name]}"
+        sentences.append(Sentence(name, status.status, text))
     return sentences
 
 

@@ -121,7 +121,8 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
     """Return the status of the race, as texts by label."""
     race = get_race(source)
     status = race.status
-    facts = {"stands": describe_end(status), "racing": format_list(status.pareto, limit=30)}
+    are_there, verb = ("remaining", "remain") if status.ended else ("racing", "are racing")
+    facts = {"stands": describe_end(status), are_there: format_list(status.pareto, limit=30)}
     if status.chosen:
         facts["chosen"] = format_list(status.chosen, limit=30)
     facts["error"] = status.rules.guarantee
@@ -143,9 +144,7 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
         facts["rounds"] = f"{format_count(status.n_rounds, 'round')} on {instances}"
         if race.posterior and race.posterior.instances < status.n_instances:
             rest = format_count(race.posterior.instances, "instance")
-            facts["ratings"] = (
-                f"of the algorithms that are racing, from the {rest} they have run on"
-            )
+            facts["ratings"] = f"of the algorithms that {verb}, from the {rest} they have run on"
     for name, why in status.failures.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if status.n_wanted and not status.ended:
@@ -155,7 +154,7 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
     if status.n_open_pairs and status.n_rounds:
         n = len(status.pareto)
         pairs = format_count(n * (n - 1) // 2, "pair")
-        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of algorithms that are racing"
+        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of algorithms that {verb}"
         if status.forecast is not None:
             facts["to go"] = status.describe_forecast()
     return facts
