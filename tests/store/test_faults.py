@@ -83,6 +83,23 @@ def test_whoever_gets_around_the_lock_fences_the_other(tmp_path):
     old.close()
 
 
+def test_a_file_with_two_names_has_no_writer_under_the_second(tmp_path):
+    where, link = tmp_path / "race.db", tmp_path / "link.db"
+    with open_store(where) as store:
+        store.append([BEGIN])
+        link.hardlink_to(where)
+        with pytest.raises(StoreError, match=r"link.db is one of 2 names .*find FOLDER -samefile"):
+            open_store(link)
+        store.append([Added("a")])
+    with pytest.raises(StoreError, match="hard links"):  # nobody knows which name has the log
+        open_store(where)
+    with open_store(link, read_only=True) as reader:
+        assert list(reader.read()) == [BEGIN, Added("a")]
+    link.unlink()
+    with open_store(where) as store:
+        assert list(store.read()) == [BEGIN, Added("a")]
+
+
 @pytest.mark.slow
 def test_a_session_that_lost_its_lock_is_fenced(server):
     where = f"{server.url}#fenced"
