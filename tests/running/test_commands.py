@@ -98,6 +98,8 @@ def test_a_program_that_fails_says_why():
     assert run(program("raise SystemExit(30)")).run.status == Status.FINISHED
     fallen = run(program("import os; os.kill(os.getpid(), 11)"))
     assert (fallen.run.status, "signal 11" in fallen.why) == (Status.CRASHED, True)
+    killed = run(program("import os; os.kill(os.getpid(), 9)"))
+    assert (killed.run.status, "signal 9" in killed.why) == (Status.KILLED, True)
     missing = run(Command(["no-such-program"], O))
     assert "cannot start 'no-such-program': no folder of PATH" in missing.why
 

@@ -116,6 +116,14 @@ def test_results_stay_until_the_next_are_asked_for(tmp_path, code):
     assert list((folder / "results").iterdir()) == []
 
 
+def test_a_job_whose_result_is_not_kept_can_be_submitted_again(tmp_path, code):
+    backend = backend_at(tmp_path / "spool")
+    for _ in range(2):
+        backend.submit(jobs_of("quick", n=1))
+        assert run_folder_jobs(tmp_path / "spool", code, max_runs=1, idle_seconds=2.0) == 1
+        assert len(backend.outcomes()) == 1
+
+
 def test_unclaimed_jobs_can_be_cancelled(tmp_path):
     backend = backend_at(tmp_path)
     backend.submit(jobs_of("quick", "naps"))

@@ -7,7 +7,8 @@ store keeps its events, and the backend executes runs.
    crash the same call resumes from the store. A round in which all runs of two or more solvers
    fail before they report a value is not stored: the cause is the environment, not the solvers.
 2. A run that a backend loses is submitted again. It counts as killed once it was running in
-   ``MAX_WORKER_LOSSES`` losses of a worker.
+   ``MAX_WORKER_LOSSES`` losses of a worker. So is a run that was killed from outside, but once:
+   whether it kills itself or fills the memory, nobody can tell.
 3. Queued jobs of eliminated algorithms are cancelled. Runs that have begun end by themselves, and
    do not count.
 """
@@ -468,6 +469,10 @@ class Result(RaceTexts):
             pending.pop(key, None)
             if isinstance(outcome, RunOutcome):
                 self._monitor.record_end(outcome.seconds)
+                if outcome.run.status == Status.KILLED and not n_lost[key]:
+                    n_lost[key] += 1
+                    self._report(f"{key.algorithm} on {key.instance} is run again: {outcome.why}")
+                    continue
                 if outcome.worker and key not in self.race.state.arrived:
                     workers[outcome.worker].append(key)
                 self._take(outcome)

@@ -95,6 +95,9 @@ class SharedFolderBackend:
         for job in jobs:
             name = hash_job(job)
             self._pending[name] = job
+            if name in self._returned:  # the coordinator does not keep that result
+                self._returned.remove(name)
+                self._path(RESULTS, name).unlink(missing_ok=True)
             if name not in claimed and not self._path(RESULTS, name).exists():
                 write_file(self._path(JOBS, name), {"version": VERSION, "job": job._asdict()})
 

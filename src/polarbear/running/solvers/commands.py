@@ -15,6 +15,7 @@ from typing import Literal
 
 from polarbear.data.names import suggest_name
 from polarbear.errors import SolverError
+from polarbear.running.solvers.exceptions import ENDING_SIGNALS, KilledProgramError
 from polarbear.running.solvers.job import CLOCKS, Clock, HorizonReached, RunningJob
 from polarbear.running.solvers.output_lines import read_lines
 from polarbear.running.solvers.processes import (
@@ -138,7 +139,7 @@ class Command:
             why = f"{argv[0]!r} ended with {ending}" + (f" after: {last}" if last else "")
             if unmatched and not n_values:
                 why += f"; {self._describe_unmatched(unmatched)}"
-            raise SolverError(why)
+            raise KilledProgramError(why) if -code in ENDING_SIGNALS else SolverError(why)
         if self.ended == "cut":
             raise HorizonReached
 
