@@ -129,6 +129,23 @@ def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
         assert visit.errors == []
 
 
+def test_analyse_says_where_the_times_begin_and_how_to_begin_earlier(tmp_path, capsys):
+    rows = [
+        f"{a},{i},{t},{-s * t}"
+        for s, a in enumerate("ab", 1)
+        for i in range(9)
+        for t in range(1, 301)
+    ]
+    path = tmp_path / "counts.csv"
+    path.write_text("\n".join(["algorithm,instance,time,value", *rows]))
+    assert main(["analyse", str(path), *READ]) == 0
+    assert capsys.readouterr().out.count("The times begin at 10 evaluations") == 1
+    assert main(["analyse", str(path), *READ, "--from", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "from 1 to 300 evaluations" in said
+    assert "The times begin" not in said
+
+
 def test_json_has_the_same_answer(capsys):
     found = answer(capsys, "analyse", MABBOB, *READ, "--certainty", 0.95, "--times", 6)
     runs = pb.read(MABBOB, direction="minimize", clock="evaluations")

@@ -11,22 +11,32 @@ from polarbear.cli.main import main
 EXAMPLE = ["--example", "--times", "5"]
 
 
-def test_select_adds_the_losses_of_its_choice(capsys):
+def test_select_adds_the_losses_of_its_choice_and_of_all_others(capsys):
     words = ["select", *EXAMPLE, "--between", "3000", "10000", "--losses", "gap"]
     assert main([*words, "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
-    (chosen,) = answer["algorithms"]
+    ranked = [choice["algorithms"][0] for choice in answer["choices"]]
     losses = answer["losses"]
-    wanted = pb.losses(pb.example(), sorted({*losses["time"]}), measure="gap", among=[chosen])
+    wanted = pb.losses(pb.example(), sorted({*losses["time"]}), measure="gap", among=ranked)
+    assert ranked[0] == answer["algorithms"][0]
+    assert set(ranked) == set(pb.example().algorithms)
     assert losses == wanted.columns()
     assert all(3000 <= time <= 10_000 for time in losses["time"])
     assert main(words) == 0
     assert str(wanted) in capsys.readouterr().out
 
 
+def test_losses_of_a_choice_among_some(capsys):
+    words = ["select", *EXAMPLE, "--losses", "gap", "--among", "RS", "--among", "XNES", "--json"]
+    for size in ("1", "2"):
+        assert main([*words, "--size", size, "--no-repeats"]) == 0
+        shown = json.loads(capsys.readouterr().out)["losses"]["algorithm"]
+        assert sorted(shown) == ["RS"] * 3 + ["XNES"] * 3
+
+
 def test_losses_at_a_time_between_those_of_the_grid(capsys):
     assert main(["select", *EXAMPLE, "--at", "555", "--losses", "ratio", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["losses"]["time"] == [555.0]
+    assert json.loads(capsys.readouterr().out)["losses"]["time"] == [555.0] * 7
 
 
 def test_a_report_and_a_verdict_have_them_on_demand(tmp_path, capsys):

@@ -40,13 +40,40 @@ def test_few_recorded_times_are_the_grid():
 
 
 def test_many_evaluation_counts_give_a_whole_log_grid():
-    times = grid.from_runs(runs_at(np.arange(1, 5001)))
+    times = grid.from_runs(runs_at(np.arange(1, 5001)), start=1)
     assert times[0] == 1
     assert times[-1] == 5000
     assert_array_equal(times, np.round(times))
     assert 40 <= len(times) <= 50
     assert_allclose(np.diff(np.log(times[-10:])), np.log(5000) / 49, rtol=0.02)
     assert_allclose(np.diff(grid.from_runs(runs_at(np.arange(100, 5001)), 8)), 700)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "start"),
+    [
+        (np.arange(1, 2001), 20),  # 1 % of the end
+        (np.arange(1, 301), 10),  # ten evaluations
+        (np.arange(1, 61), 6),  # a tenth of the end
+        (np.arange(1, 51), 1),  # 50 times, all of which are compared
+        (2.0 ** np.arange(16), 1),
+        (np.arange(100, 10_001), 100),  # the first value
+        (np.linspace(0.01, 36, 999), 0.36),
+    ],
+)
+def test_it_begins_where_a_comparison_can_mean_something(recorded, start):
+    runs = runs_at(recorded)
+    assert_allclose(grid.from_runs(runs)[0], start)
+    assert_allclose(grid.from_runs(runs, 40)[0], start)
+    assert grid.from_runs(runs, start=recorded[0])[0] == recorded[0]
+    assert grid.from_runs(runs, start=recorded[0], stop=recorded[9])[0] == recorded[0]
+
+
+def test_a_later_start_does_not_change_the_scale():
+    ratios = grid.from_runs(runs_at(np.linspace(0.01, 36, 999)), 30)
+    assert_allclose(np.diff(np.log(ratios)), np.log(100) / 29)
+    counts = grid.from_runs(runs_at(np.arange(1, 301)), 6)
+    assert_array_equal(counts, np.round(np.geomspace(10, 300, 6)))
 
 
 def test_a_narrow_range_of_seconds_gives_a_linear_grid():

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from polarbear import DataError, DataWarning, Run, Runs, fit, grid
+from polarbear import DataError, DataWarning, Run, Runs, fit, grid, rank
 
 
 def runs_that_start_alike(n_instances=40, late=(3.0, 2.0, 1.0)):
@@ -55,3 +55,51 @@ def test_nothing_is_said_where_nothing_helps():
         runs = runs_that_start_alike()
         fit(runs, times=[1, 10, 100], draws=200)  # not an automatic grid
         fit(runs, times=grid.from_runs(runs, start=100), draws=200)
+
+
+def optimise(rng, speed, first=1.0, n=2000):
+    """Return the improvements of an optimiser whose proposals become better with its speed."""
+    value = rng.exponential(size=n) * (1 + np.arange(n) / 5) ** -speed
+    value[0] *= first
+    best = np.minimum.accumulate(value)
+    (improved,) = np.nonzero(np.diff(best, prepend=np.inf) < 0)
+    return improved + 1.0, best[improved]
+
+
+def six_optimisers(n_functions=24):
+    """Six optimisers from 1 to 2,000 evaluations; one has a good first point."""
+    rng = np.random.default_rng(0)
+    speeds = {"CMA": 3.0, "DE": 0.8, "ES": 1.0, "NelderMead": 0.5, "PSO": 0.7, "random": 0.0}
+    return Runs.from_records(
+        [
+            Run(name, f"f{k}", *optimise(rng, speed, 0.1 if name == "NelderMead" else 1), 2000)
+            for k in range(1, n_functions + 1)
+            for name, speed in speeds.items()
+        ],
+        direction="minimize",
+        clock="evaluations",
+    )
+
+
+def test_first_luck_makes_no_member():
+    runs = six_optimisers()
+    assert fit(runs, draws=2000).pareto(0.95) == ("CMA",)
+    early = fit(runs, times=grid.from_runs(runs, start=1), draws=2000)
+    assert len(early.pareto(0.95)) == 6
+
+
+def test_a_start_after_the_first_values_is_said_once():
+    runs = six_optimisers()
+    note = (
+        "The times begin at 20 evaluations, because the first observations are mostly luck. To "
+        "begin at 1 evaluation, pass times=pb.grid.from_runs(runs, start=1), or --from 1."
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rankings, posterior = rank(runs), fit(runs, draws=200)
+    assert str(rankings).endswith(note)
+    assert posterior.verdict().count(note) == fit(rankings, draws=200).verdict().count(note) == 1
+    assert note not in posterior.describe_methods()
+    chosen = rank(runs, grid.from_runs(runs, start=20))
+    assert "begin" not in str(chosen) + fit(chosen, draws=200).verdict()
+    assert "begin" not in str(rank(runs_that_start_alike()))

@@ -97,6 +97,15 @@ def test_a_file_says_what_to_run(race, capsys):
         ("files =", "flies =", "[instances] unknown key 'flies'; did you mean 'files'?"),
         ('store = "race.db"', "seed = 8", "is not TOML: Cannot overwrite a value"),
         ("certainty = 0.9", "certainty = 3", "certainty = 3: expected a probability"),
+        *(
+            ("certainty = 0.9", f"preference = {preference}", f"[rules] preference = {said}")
+            for preference, said in [
+                ('"between 2 and 10"', '"between 2 and 10": expected { at = 60 }, '),
+                ("[2, 10]", "[2, 10]: expected { at = 60 }, { final = true } or "),
+                ("{ around = 60 }", "{ around = 60 }: expected { at = 60 }, { final = true } or "),
+                ("{ between = [10, 2] }", "{ between = [10, 2] }: between(10, 2): the range is"),
+            ]
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
@@ -184,6 +193,20 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
     assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
     with pytest.raises(DataError, match=r'line 4: \[rules\] deadline = 28800 .* write "28800s"'):
         deadline("28800")
+
+
+@pytest.mark.parametrize(
+    ("preference", "says"),
+    [
+        ("{ at = 10 }", "at 10"),
+        ("{ final = true }", "at the last time"),
+        ("{ between = [2, 10] }", "from 2 to 10"),
+        ('{ between = [2, 10], scale = "log" }', "from 2 to 10"),
+    ],
+)
+def test_a_preference_in_a_file(race, preference, says):
+    race.write_text(race.read_text().replace("certainty = 0.9", f"preference = {preference}"))
+    assert load(race).rules.preference.says.startswith(says)
 
 
 def test_a_pattern_without_files_names_the_folder(tmp_path, monkeypatch):

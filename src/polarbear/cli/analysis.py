@@ -324,7 +324,10 @@ def _run_select(arguments: argparse.Namespace) -> int:
     )
     low, high = selection.used
     times = [low, *(time for time in ratings.times if low < time < high), high]
-    losses = _count_losses(arguments, times, among=sorted({*selection.algorithms}))
+    # The choice comes first; what it is worth shows only beside the losses of all others.
+    ordered = [name for choice in selection.choices for name in choice.algorithms]
+    candidates = list(dict.fromkeys([*ordered, *(arguments.among or ratings.algorithms)]))
+    losses = _count_losses(arguments, times, among=candidates)
     plain = {
         "algorithms": selection.algorithms,
         "cautions": selection.cautions,

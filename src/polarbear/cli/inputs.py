@@ -253,9 +253,11 @@ def load_posterior(
         targets = _choose_targets(runs, arguments)
         options = get_fit_options(arguments)
         return runs, polarbear.fit(runs, targets=targets, seed=arguments.seed, **options)
-    times = choose_times(runs, arguments)
+    is_race = detect_kind(source) == "store"
+    chooses = is_race or any(getattr(arguments, name) is not None for name in TIME_OPTIONS)
+    times = choose_times(runs, arguments) if chooses else None
     with warnings.catch_warnings():
-        if detect_kind(source) == "store":  # a race chooses instances on purpose
+        if is_race:  # a race chooses instances on purpose
             warnings.filterwarnings("ignore", "at .* the verdict rests on")
         posterior = polarbear.fit(
             runs, times=times, seed=arguments.seed, **get_fit_options(arguments)

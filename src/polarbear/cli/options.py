@@ -231,7 +231,8 @@ def _add_time_options(parser: argparse.ArgumentParser) -> None:
         dest="start",
         metavar="TIME",
         action=GivenOption,
-        help="the first time (when half of the runs have a value)",
+        help="the first time (1 %% of the last, and after at least 10 evaluations, because the "
+        "first values are mostly luck)",
     )
     group.add_argument(
         "--to",

@@ -5,14 +5,24 @@ A finer grid asks more questions of the same runs; it does not add evidence.
 
 from __future__ import annotations
 
+from math import floor
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from polarbear._text import format_range
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 
 MAX_RECORDED_TIMES = 200
 """Runs recorded at no more distinct times than this are compared at these times."""
+
+MAX_CHECKPOINTS = 50
+"""No more distinct times than this were chosen by whoever recorded them, so all are compared."""
+
+FIRST_SHARE, FIRST_COUNT, MAX_COUNTED_SHARE = 0.01, 10, 0.1
+"""A default grid begins at this share of its end. If times are counts, such as evaluations, it
+begins at this count or later, unless that is more than the second share of its end."""
 
 
 def linear(start: float, stop: float, n: int = 50) -> NDArray[np.float64]:
@@ -52,11 +62,16 @@ def from_runs(
     """Choose times at which to compare these runs.
 
     If the runs were recorded at few distinct times (at most 200), these are the grid; give ``n``
-    to space times evenly instead. The grid starts when half of the runs have a first value. It
-    ends at the last time at which half of the runs are known: later, the few runs with the
-    longest records would decide. ``start`` and ``stop`` override this. Spaced times are
-    logarithmic if they span a factor of 100 or more, and whole numbers if all recorded times are
-    (evaluations).
+    to space times evenly instead. Spaced times are logarithmic if the values span a factor of 100
+    or more, and whole numbers if all recorded times are (evaluations).
+
+    The grid begins at 1 % of its end, because the first observations are mostly luck, and no
+    algorithm that is lucky once can be dominated. Where times are whole numbers, it begins at 10
+    or later, unless that is more than a tenth of its end. It never begins before half of the runs
+    have a value. Of runs that were recorded at 50 distinct times or fewer, no time is left out.
+
+    The grid ends at the last time at which half of the runs are known: later, the few runs with
+    the longest records would decide. ``start`` and ``stop`` override both.
 
     >>> from polarbear.data.run import Run
     >>> runs = Runs.from_records(
@@ -68,6 +83,39 @@ def from_runs(
     array([   1.,   10.,  100., 1000.])
     >>> from_runs(runs, start=10, stop=900)
     array([ 40., 900.])
+    >>> long = Runs.from_records(
+    ...     [Run("a", "1", range(1, 5001), range(5000, 0, -1), 5000)], direction="minimize")
+    >>> from_runs(long, 3), from_runs(long, 3, start=10)
+    (array([  50.,  500., 5000.]), array([  10.,  224., 5000.]))
+    """
+    recorded = _find_few_distinct(np.concatenate([runs.time, runs.until]))
+    whole = _is_whole(runs.time) and _is_whole(runs.until)
+    first = find_first_time(runs)
+    keeps_all = recorded is not None and len(recorded) <= MAX_CHECKPOINTS
+    begin, end = _choose_range(runs, first, start, stop, whole, keeps_all)
+    if n is None:
+        if recorded is not None:
+            recorded = recorded[(recorded >= begin) & (recorded <= end)]
+            if len(recorded):
+                return check_times(recorded)
+        n = 50
+    first_positive = float(runs.time[runs.time > 0].min(initial=end))  # a log scale has no zero
+    begin = begin or first_positive
+    if begin == end:
+        return check_times(end)
+    if end / ((first if start is None else begin) or first_positive) >= 100:
+        return log(begin, end, n, whole=whole)
+    times = np.linspace(begin, end, n)
+    return check_times(np.unique(np.round(times) if whole else times))
+
+
+def find_first_time(runs: Runs) -> float:
+    """Return the time from which half of the runs have a value, or the first value of all.
+
+    >>> from polarbear.data.run import Run
+    >>> runs = [Run("a", str(k), [k], [1], until=9) for k in (1, 2, 7)]
+    >>> find_first_time(Runs.from_records(runs, direction="minimize"))
+    2.0
     """
     if not len(runs.time):
         raise DataError("no run has a value, so a grid cannot be chosen: pass the times")
@@ -75,31 +123,36 @@ def from_runs(
     has_value = np.diff(runs.offset) > 0
     first[has_value] = runs.time[runs.offset[:-1][has_value]]
     half = np.sort(first)[(len(runs) - 1) // 2]
-    first_half = float(half if np.isfinite(half) else first[has_value].min())
-    start, stop = _choose_range(runs, first_half, start, stop)
-    ends = runs.until
-    if n is None:
-        recorded = _find_few_distinct(np.concatenate([runs.time, ends]))
-        if recorded is not None:
-            recorded = recorded[(recorded >= start) & (recorded <= stop)]
-            if len(recorded):
-                return check_times(recorded)
-        n = 50
-    whole = bool(np.all(runs.time == np.round(runs.time)) and np.all(ends == np.round(ends)))
-    if start == 0:  # a log scale has no zero
-        start = float(runs.time[runs.time > 0].min(initial=stop))
-    if start == stop:
-        return check_times(stop)
-    if stop / start >= 100:
-        return log(start, stop, n, whole=whole)
-    times = np.linspace(start, stop, n)
-    return check_times(np.unique(np.round(times) if whole else times))
+    return float(half if np.isfinite(half) else first[has_value].min())
+
+
+def describe_start(start: float, first: float, clock: str) -> str:
+    """Return a sentence: the times begin after the first values, and how to begin earlier.
+
+    >>> describe_start(20, 1, "evaluations")
+    'The times begin at 20 evaluations, because the first observations are mostly luck. To begin
+    at 1 evaluation, pass times=pb.grid.from_runs(runs, start=1), or --from 1.'
+    """
+    return (
+        f"The times begin at {format_range(start, start, clock)}, because the first observations "
+        f"are mostly luck. To begin at {format_range(first, first, clock)}, pass "
+        f"times=pb.grid.from_runs(runs, start={first:g}), or --from {first:g}."
+    )
+
+
+def _is_whole(times: NDArray[np.float64]) -> bool:
+    return bool(np.all(times == np.round(times)))
 
 
 def _choose_range(
-    runs: Runs, first_half: float, start: float | None, stop: float | None
+    runs: Runs,
+    first: float,
+    start: float | None,
+    stop: float | None,
+    whole: bool,
+    keeps_all: bool,
 ) -> tuple[float, float]:
-    """Return the first and last time: as given, or chosen so that half of the runs are known."""
+    """Return the first and last time of a grid: as given, or chosen as in ``from_runs``."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
         raise DataError(
@@ -107,12 +160,24 @@ def _choose_range(
         )
     if stop is not None and not 0 <= stop <= last:
         raise DataError(f"stop={stop:g}: expected a time from 0 to {last:g}, the last end of a run")
-    begin = first_half if start is None else float(start)
-    end = max(begin, _find_half_known(runs)) if stop is None else float(stop)
+    end = _find_half_known(runs) if stop is None else float(stop)
+    if start is not None:
+        begin = float(start)
+    else:
+        begin = first if keeps_all else max(first, _find_first_meaning(end, whole))
+    if stop is None:
+        end = max(begin, end)
     if end < begin:
         given = f"start={begin:g}" if start is not None else f"the first values are at {begin:g}"
         raise DataError(f"stop={end:g} is too early: {given}")
     return begin, end
+
+
+def _find_first_meaning(end: float, whole: bool) -> float:
+    """Return the time at which a comparison up to ``end`` begins to be more than luck."""
+    if not whole:
+        return FIRST_SHARE * end
+    return float(max(floor(FIRST_SHARE * end), min(FIRST_COUNT, floor(MAX_COUNTED_SHARE * end))))
 
 
 def _find_half_known(runs: Runs) -> float:

@@ -84,6 +84,9 @@ class Rankings(WithInstanceData):
     behind_top
         Shape (times, entries): whether an entry is only known to be behind the first ``top`` of its
         comparison, so that nothing is said of its order with others there. None without ``top``.
+    first_time
+        The time from which half of the runs have a value, if the times were chosen and begin
+        later; results state it.
 
     Examples
     --------
@@ -110,6 +113,14 @@ class Rankings(WithInstanceData):
     status: NDArray[np.int8] | None = None
     if_cut: Rankings | None = None
     behind_top: NDArray[np.bool_] | None = None
+    first_time: float | None = None
+
+    @property
+    def start_note(self) -> str:
+        """A sentence if the chosen times begin after the first values; else empty."""
+        if self.first_time is None:
+            return ""
+        return grid.describe_start(float(self.times[0]), self.first_time, self.clock)
 
     def order(self, instance: str, time: float) -> list[list[tuple[str, ...]]]:
         """Return an instance's rankings at a time, best first: one for each of its comparisons.
@@ -301,17 +312,18 @@ class Rankings(WithInstanceData):
 
     def __str__(self) -> str:
         known = self.position != UNKNOWN
-        grid = f"at {format_range(self.times[0], self.times[-1], self.clock)}"
+        times = f"at {format_range(self.times[0], self.times[-1], self.clock)}"
         if len(self.times) > 1:
-            grid = grid.replace("at", f"at {len(self.times)} {name_point(self.clock)}s from", 1)
+            times = times.replace("at", f"at {len(self.times)} {name_point(self.clock)}s from", 1)
         return (
             f"{format_count(len(self.instance), 'comparison')} of "
             f"{format_count(len(self.algorithms), 'algorithm')} on "
             f"{format_count(len(self.instances), 'instance')}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
-            f"  rankings    {grid}\n"
+            f"  rankings    {times}\n"
             f"  known       {floor(100 * known.mean()) if known.size else 0}% of positions"
             + (f"\n  ordered by  {self.order_by}" if self.order_by else "")
+            + (f"\n{self.start_note}" if self.start_note else "")
         )
 
     __repr__ = __str__
@@ -454,12 +466,13 @@ def rank(
     check_runs(runs, "rank")
     if (abs_tol or rel_tol) and runs.levels is not None:
         check_one_value(runs, "a tolerance")
+    first_time = None
     if targets is not None:
         if times is not None:
             raise DataError("runs are ranked at times or at targets: leave out one")
         times = targets.difficulty
     elif times is None:
-        times = grid.from_runs(runs)
+        times, first_time = grid.from_runs(runs), grid.find_first_time(runs)
     elif np.ndim(times) == 0:
         raise DataError(
             f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n times"
@@ -496,6 +509,7 @@ def rank(
         runs.order_by,
         status=np.where(comparisons.repeats, np.int8(-1), runs.ended[comparisons.run]),
         behind_top=None if top is None else position >= top,
+        first_time=first_time if first_time is not None and first_time < times[0] else None,
     )
     if Status.UNSTATED not in runs.count_statuses():
         return rankings

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 ORDERED_BY = "Runs are ordered by"
 """The start of the note that says what runs are ordered by."""
 
+TIMES_BEGIN = "The times begin"
+"""The start of the note that says that the first values are not compared."""
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -18,8 +21,8 @@ class Diagnostics:
     problems
         Reasons not to trust the posterior; empty if there are none.
     notes
-        Events during the fit that are no reason for concern, and what runs are ordered by, if it
-        is not their best value so far.
+        Events during the fit that are no reason for concern, what runs are ordered by, if it is
+        not their best value so far, and where the times begin, if that is after the first values.
     """
 
     measured: Mapping[str, float] = field(default_factory=dict)
@@ -35,6 +38,11 @@ class Diagnostics:
     def order_notes(self) -> tuple[str, ...]:
         """The notes on what runs are ordered by, which belong to every conclusion."""
         return tuple(note for note in self.notes if note.startswith(ORDERED_BY))
+
+    @property
+    def verdict_notes(self) -> tuple[str, ...]:
+        """The notes that a verdict ends with: what runs are ordered by, and where times begin."""
+        return tuple(note for note in self.notes if note.startswith((ORDERED_BY, TIMES_BEGIN)))
 
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())

@@ -273,10 +273,10 @@ def _fit_rankings(
 def _complete_diagnostics(
     diagnostics: Diagnostics, rankings: Rankings, groups: list[tuple[str, ...]]
 ) -> Diagnostics:
-    """Add what the rankings are ordered by, and groups that are not compared; warn of problems."""
-    if rankings.order_by:
-        notes = (f"{ORDERED_BY} {rankings.order_by}.", *diagnostics.notes)
-        diagnostics = replace(diagnostics, notes=notes)
+    """Add notes on the rankings, and groups that are not compared; warn of problems."""
+    ordered_by = (f"{ORDERED_BY} {rankings.order_by}.",) if rankings.order_by else ()
+    start_note = (rankings.start_note,) if rankings.start_note else ()
+    diagnostics = replace(diagnostics, notes=(*ordered_by, *start_note, *diagnostics.notes))
     if len(groups) > 1:
         problems = (_describe_groups(rankings, groups), *diagnostics.problems)
         diagnostics = replace(diagnostics, problems=problems)

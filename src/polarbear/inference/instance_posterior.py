@@ -373,7 +373,7 @@ class InstancePosterior(FrozenRecord):
             if not lines:  # the scores of another method alone tell instances apart
                 described = _describe_class(self.population(), certainty)
                 lines = [f"All {format_count(len(self.instances), 'instance')}: {described}"]
-            return "\n".join([*cautions, *lines, *self.diagnostics.order_notes])
+            return "\n".join([*cautions, *lines, *self.diagnostics.verdict_notes])
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
         lines = [
@@ -381,7 +381,7 @@ class InstancePosterior(FrozenRecord):
             f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.",
             _describe_shares(self.algorithms, np.argmax(means, axis=1)),
         ]
-        return "\n".join([*cautions, *lines, *self.diagnostics.order_notes])
+        return "\n".join([*cautions, *lines, *self.diagnostics.verdict_notes])
 
     def _informed_by(self, phi: Floats) -> float:
         """Return the number of instances that inform the ratings at basis functions phi (d,).

@@ -341,7 +341,7 @@ class Posterior(FrozenRecord):
         < 0.001.
         """
         verdict = format_verdict(self.facts(certainty, epsilon))
-        return "\n".join([verdict, *self.diagnostics.order_notes])
+        return "\n".join([verdict, *self.diagnostics.verdict_notes])
 
     def facts(
         self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"

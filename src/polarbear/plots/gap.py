@@ -111,7 +111,7 @@ def gaps_data(runs: Runs, *, times: ArrayLike | None = None, pareto: Collection[
     array([1.  , 0.75, 0.5 ])
     """
     bounds = _get_bounds(runs)
-    grid_times = grid.from_runs(runs, GRID_POINTS) if times is None else grid.check_times(times)
+    grid_times = _choose_times(runs, times)
     gap = _compute_gap(runs.at(grid_times), bounds.at(grid_times))
     n = len(runs.algorithms)
     mean, median, n_runs = (np.full((len(grid_times), n), np.nan) for _ in range(3))
@@ -147,7 +147,7 @@ def bounds_data(
     find_indices([instance], runs.instances, "instance")
     cast = Cast.of(runs.algorithms, pareto)
     runs = runs.filter(instances=[instance])
-    grid_times = grid.from_runs(runs, GRID_POINTS) if times is None else grid.check_times(times)
+    grid_times = _choose_times(runs, times)
     value, bound = (np.full((len(grid_times), len(cast.names)), np.nan) for _ in range(2))
     for curves, part in ((value, runs), (bound, _get_bounds(runs))):
         at = part.at(grid_times)
@@ -259,6 +259,13 @@ def _get_bounds(runs: Runs) -> Runs:
             "Runs.from_records"
         )
     return runs.bounds
+
+
+def _choose_times(runs: Runs, times: ArrayLike | None) -> Floats:
+    """Return the times of a figure, which begins at the first values unless they are given."""
+    if times is not None:
+        return grid.check_times(times)
+    return grid.from_runs(runs, GRID_POINTS, start=grid.find_first_time(runs))
 
 
 def _compute_gap(value: Floats, bound: Floats) -> Floats:

@@ -380,7 +380,7 @@ class Rules:
             raise DataError(
                 f"unknown rule {unknown[0]!r}: expected one of {', '.join(sorted(known))}"
             )
-        if isinstance(changes.get("preference"), Mapping):
+        if changes.get("preference") is not None:
             changes["preference"] = parse_preference(changes["preference"])
         if "batch" in changes:
             changes["batch"] = tuple(changes["batch"])

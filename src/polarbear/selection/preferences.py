@@ -7,6 +7,7 @@ posterior, ratings are interpolated linearly (over log time if the preference ha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -265,30 +266,42 @@ def distribution(stops: Any, weights: ArrayLike | None = None) -> Linear:
     )
 
 
-def parse_preference(plain: Mapping[str, Any]) -> Linear | Weights:
-    """Make a preference from plain data of a file, such as ``{"between": [60, 300]}``.
+def parse_preference(plain: Any) -> Linear | Weights:
+    """Make a preference from the value of a race file, such as ``{"between": [60, 300]}``.
 
     >>> parse_preference({"at": 60}).says
     'at 60'
     >>> parse_preference({"around": 60})
     Traceback (most recent call last):
-    polarbear.errors.DataError: preference={'around': 60}: expected {"at": 60}, ...
+    polarbear.errors.DataError: preference = { around = 60 }: expected { at = 60 }, ...
     """
-    given = dict(plain)
+    given = dict(plain) if isinstance(plain, Mapping) else {}
     scale = given.pop("scale", "linear")
-    match given:
-        case {"says": str(says), "values": values}:
-            return Weights(says, tuple(map(float, values)))
-        case {"between": [start, stop]} if len(given) == 1:
-            return between(start, stop, scale=scale)
-        case {"at": time} if len(given) == 1:
-            return at(time)
-        case {"final": True} if len(given) == 1:
-            return final()
+    try:
+        match given:
+            case {"says": str(says), "values": values}:
+                return Weights(says, tuple(map(float, values)))
+            case {"between": [start, stop]} if len(given) == 1:
+                return between(start, stop, scale=scale)
+            case {"at": time} if len(given) == 1:
+                return at(time)
+            case {"final": True} if len(given) == 1:
+                return final()
+            case _:
+                pass
+    except DataError as error:
+        raise DataError(f"preference = {_format_toml(plain)}: {error}") from None
     raise DataError(
-        f'preference={dict(plain)!r}: expected {{"at": 60}}, {{"final": true}} or '
-        '{"between": [60, 300]}, which may also have "scale": "log"'
+        f"preference = {_format_toml(plain)}: expected {{ at = 60 }}, {{ final = true }} or "
+        '{ between = [60, 300] }, which may also have scale = "log"'
     )
+
+
+def _format_toml(value: Any) -> str:
+    """Format a value as in a TOML file, tables in one line."""
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {_format_toml(one)}' for key, one in value.items())} }}"
+    return json.dumps(value, default=str)
 
 
 def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
