@@ -193,7 +193,7 @@ class FrameColumns:
         return np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
     def format_cell(self, name: str, row: int) -> str:
-        return to_name(self._frame.get_column(name)[row]) or "nan"
+        return to_name(self._frame.get_column(self._key[name])[row]) or "nan"
 
 
 def map_column_names(names: Iterable[Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ its row. An assumption that changes the answer is a ``DataWarning``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
@@ -69,6 +69,12 @@ class ColumnNaming:
     chosen_by: str | None = None
     best_so_far: bool = True
 
+    def __post_init__(self) -> None:
+        # Columns of pandas may be named by numbers; tables know all columns by text.
+        for role in ("algorithm", "repetition", "time", "status", "violation", "chosen_by"):
+            if isinstance(name := getattr(self, role), Integral):
+                object.__setattr__(self, role, str(name))
+
     def list_instance_columns(self) -> list[str]:
         """List the columns that together form the name of an instance."""
         return _list_names(self.instance, "instance")
@@ -91,7 +97,7 @@ class ColumnNaming:
 
 
 def _list_names(names: str | Sequence[str], role: str) -> list[str]:
-    listed = list(names) if isinstance(names, list | tuple) else [cast(str, names)]
+    listed = [*map(str, names)] if isinstance(names, list | tuple) else [str(names)]
     if not listed:
         raise DataError(f"{role}=(): expected the name of at least one column")
     return listed

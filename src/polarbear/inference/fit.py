@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polarbear._text import format_count, format_list, format_range
+from polarbear._text import format_count, format_list, format_range, name_point
 from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, Ties, rank
@@ -530,9 +530,8 @@ def _warn_of_few_instances(rankings: Rankings) -> None:
         return
     at, before = rankings.times[few], rankings.times[: int(np.argmax(few))]
     remedy = ""
-    if np.count_nonzero(before) > 1:
-        start, stop = before[before > 0][[0, -1]]
-        remedy = f": leave out such times with times=pb.grid.log({start:g}, {stop:g}, 30)"
+    if np.count_nonzero(before) > 1 and name_point(rankings.clock) == "time":
+        remedy = f": leave them out with times=pb.grid.from_runs(runs, stop={before[-1]:.12g})"
     warn(
         f"at {format_count(len(at), 'time')} "
         f"({format_range(float(at[0]), float(at[-1]), rankings.clock)}) the "

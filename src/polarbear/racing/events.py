@@ -108,7 +108,8 @@ class Started:
     """Event: the race starts, with its times, seed, rules and model.
 
     ``endless``: instances are numbered without end. ``model`` is None in stores that are older
-    than the recording of models.
+    than the recording of models. ``continues``: a run that is extended continues, as in a replay,
+    and costs what is added; else it is repeated from its start.
     """
 
     seed: int
@@ -118,6 +119,7 @@ class Started:
     endless: bool
     rules: Rules
     model: Model | None = None
+    continues: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,18 @@ Names that the caller of a race gives are looked up here: algorithms and the bas
 from collections.abc import Iterable
 
 from polarbear.data.names import natural_sort_key, suggest_name, to_name
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.racing.events import BASELINE_REMOVED, Hosted, Withdrawn
-from polarbear.racing.jobs import RunId
+from polarbear.racing.events import (
+    BASELINE_REMOVED,
+    Event,
+    Hosted,
+    Imported,
+    Told,
+    Withdrawn,
+)
+from polarbear.racing.extended_runs import effective_runs
+from polarbear.racing.jobs import RunId, key_of
 from polarbear.racing.state import State
 
 
@@ -21,7 +30,7 @@ def find_algorithm(state: State, algorithm: str) -> str:
     return name
 
 
-def find_missing_baseline(state: State) -> str | None:
+def check_baseline(state: State) -> str | None:
     """Return why a race ends without its baseline; None if it has the one it needs.
 
     Raise an error if the baseline never took part.
@@ -32,6 +41,14 @@ def find_missing_baseline(state: State) -> str | None:
     if baseline in state.removed:
         return BASELINE_REMOVED
     raise DataError(f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}")
+
+
+def collect_runs(events: Iterable[Event], state: State) -> Runs:
+    """Return the runs of a race that decisions use; a run and its extensions are one run."""
+    arrived = (event.run for event in events if isinstance(event, Told | Imported))
+    runs = (run for run in arrived if key_of(run) not in state.withdrawn)
+    effective = effective_runs(runs, state.extends)
+    return Runs.from_records(effective, direction=state.direction, clock=state.clock)
 
 
 def make_withdrawal(

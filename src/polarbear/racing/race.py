@@ -57,12 +57,12 @@ from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import find_algorithm, find_missing_baseline, make_withdrawal
+from polarbear.racing.notes import check_baseline, collect_runs, find_algorithm, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
-from polarbear.racing.state import DecisionInput, Spent, State, apply, collect_runs, start_state
+from polarbear.racing.state import DecisionInput, Spent, State, apply, start_state
 from polarbear.racing.status import RaceStatus, list_statuses
 
 
@@ -108,6 +108,8 @@ class Race(RaceTexts):
     ('lucky',)
     """
 
+    _continues = False  # a run that is extended is repeated from its start
+
     def __init__(
         self,
         algorithms: Iterable[str],
@@ -125,9 +127,9 @@ class Race(RaceTexts):
             raise DataError(f"seed={seed!r}: expected a whole number")
         rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.check_times(times).tolist())
-        model = Model.of(fit)
         rules = rules.resolve_preference(at, clock)
-        started = Started(int(seed), at, direction, clock, instances is None, rules, model)
+        options = (instances is None, rules, Model.of(fit), self._continues)
+        started = Started(int(seed), at, direction, clock, *options)
         self._begin(started, fit)
         if instances is not None:
             self.offer(instances)
@@ -190,7 +192,7 @@ class Race(RaceTexts):
             )
         while True:
             state = self._state
-            if (why := find_missing_baseline(state)) is not None:
+            if (why := check_baseline(state)) is not None:
                 return self._end(why)
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
@@ -540,8 +542,7 @@ class Race(RaceTexts):
 
     def _with_statuses(self) -> State:
         """Return the state with each candidate's status, computed if old events do not store it."""
-        state = self._state
-        used = state.decision_input
+        state, used = self._state, self._state.decision_input
         if state.assessed or state.news or state.lacks_baseline or used is None:
             return state
         if used.algorithms != state.rated():

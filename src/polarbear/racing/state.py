@@ -9,17 +9,15 @@
    overlap.
 4. The first run with a given id counts; later ones with the same id are ignored.
 5. A requested run is charged up to its horizon. Once its round is decided, it is charged for the
-   time that it took.
+   time that it took. An extension is charged from its start, or for what it adds in a replay.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import FAILED, Direction, Run, Status
-from polarbear.data.runs import Runs
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -43,7 +41,7 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
 )
-from polarbear.racing.extended_runs import effective_runs, map_extensions
+from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.model import Model
@@ -110,6 +108,7 @@ class State:
     rules: Rules
     batch: int
     model: Model = field(default_factory=Model)
+    continues: bool = False  # an extended run continues, and costs what is added
 
     racing: set[str] = field(default_factory=set)
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
@@ -242,6 +241,10 @@ class State:
             return self.present()
         return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
 
+    def charged_from(self, extends: int | None, before: float) -> float:
+        """Return the time from which a run is charged, observed ``before`` until that time."""
+        return before if self.continues and extends is not None else 0.0
+
     def has_reached_limit(self, algorithm: str) -> bool:
         """Return whether an algorithm's own limits allow no further run, however short."""
         runs, time = self.spent_on.get(algorithm, Spent(0, 0.0))
@@ -271,6 +274,7 @@ def start_state(event: Started) -> State:
         event.rules,
         event.rules.batch[0],
         event.model or Model(),
+        event.continues,
     )
 
 
@@ -492,9 +496,10 @@ def _add_pending_run(state: State, job: Job, round_: int) -> None:
     state.wanted[key] = job
     state.ever_requested.add(key)
     state.spent_runs += 1
-    state.spent_time += job.horizon
+    cost = job.horizon - state.charged_from(job.extends, before)
+    state.spent_time += cost
     runs, time = state.spent_on.get(job.algorithm, Spent(0, 0.0))
-    state.spent_on[job.algorithm] = Spent(runs + 1, time + job.horizon)
+    state.spent_on[job.algorithm] = Spent(runs + 1, time + cost)
     pending[key] = PendingRun(job.horizon, before)
     observed[job.algorithm] = job.horizon
     following = state.used[job.instance] + 1
@@ -582,11 +587,3 @@ def _decide(state: State, event: Decided) -> None:
         keys = [key for pending in state.pending_rounds.values() for key in pending]
         _cancel_pending_runs(state, keys, event.round)
     state.news = bool(state.pending_rounds)
-
-
-def collect_runs(events: Iterable[Event], state: State) -> Runs:
-    """Return the runs of a race that decisions use; a run and its extensions are one run."""
-    arrived = (event.run for event in events if isinstance(event, Told | Imported))
-    runs = (run for run in arrived if key_of(run) not in state.withdrawn)
-    effective = effective_runs(runs, state.extends)
-    return Runs.from_records(effective, direction=state.direction, clock=state.clock)

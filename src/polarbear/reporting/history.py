@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter
 from dataclasses import fields
 from typing import Any
 
@@ -98,19 +98,14 @@ def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[
 
 def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
     """Return the cost of each algorithm: all of its runs, including retries and extensions."""
-    runs: dict[str, int] = defaultdict(int)
-    time: dict[str, float] = defaultdict(float)
-    for event in source.events:
-        if isinstance(event, Told):
-            runs[event.run.algorithm] += 1
-            time[event.run.algorithm] += event.run.until
+    runs = Counter(event.run.algorithm for event in source.events if isinstance(event, Told))
     allocation = allocation_data(source)
     return [
         {
             "algorithm": code[name],
             "runs": runs[name],
             "instances": int(allocation.instances[k, 0]),
-            "time": time[name],
+            "time": float(allocation.time[k]),
         }
         for k, name in enumerate(allocation.cast.names)
         if runs[name]
