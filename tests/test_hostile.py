@@ -4,6 +4,7 @@ import ast
 import re
 import sqlite3
 import sys
+import zipfile
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -13,11 +14,12 @@ import pytest
 import course
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.errors import StoreError
+from polarbear.errors import DataError, StoreError
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import RunId, job
 from polarbear.racing.rules import Rules
+from polarbear.reporting.supplement import read_members
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 from polarbear.store.codec import StoredEvent, event_row
@@ -277,3 +279,14 @@ def test_conflicts_are_listed_as_text(raced, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "1 of them with another outcome" in said
     assert plain(said)
+
+
+def test_files_that_unpack_to_gigabytes_are_refused(tmp_path):
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("header.json", "header.npy", "manifest.json"):
+            archive.writestr(name, bytes(20_000_000))
+    for load in (pb.Posterior.load, pb.InstanceRatings.load, read_members):
+        with pytest.raises(DataError, match="unpacks to more than 16 MiB, over 100 times its size"):
+            load(bomb)
+    assert main(["analyse", str(bomb)]) == 1
