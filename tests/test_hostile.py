@@ -290,3 +290,14 @@ def test_files_that_unpack_to_gigabytes_are_refused(tmp_path):
         with pytest.raises(DataError, match="unpacks to more than 16 MiB, over 100 times its size"):
             load(bomb)
     assert main(["analyse", str(bomb)]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_files_that_hold_a_part_twice_are_refused(tmp_path):
+    path = tmp_path / "twice.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for _ in range(2):
+            archive.writestr("header.json", "{}")
+    for load in (pb.Posterior.load, pb.InstanceRatings.load, read_members):
+        with pytest.raises(DataError, match="holds 2 files named 'header.json'"):
+            load(path)

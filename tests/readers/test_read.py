@@ -253,6 +253,22 @@ def test_a_header_of_a_tar_archive_cannot_ask_for_gigabytes(tmp_path, kind):
         read(tmp_path / "a.tar", direction="minimize")
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_with_two_files_of_one_name_is_refused(tmp_path):
+    other = LONG.replace("0.5", "0.1")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for rows in (LONG, other):
+            archive.writestr("runs/a.csv", rows)
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, rows in (("runs/a.csv", LONG), ("./runs/a.csv", other)):
+            member = tarfile.TarInfo(name)
+            member.size = len(rows)
+            archive.addfile(member, io.BytesIO(rows.encode()))
+    for name in ("a.zip", "a.tar"):
+        with pytest.raises(DataError, match=rf"{name}: holds 2 files named 'runs/a.csv'"):
+            read(tmp_path / name, direction="minimize")
+
+
 def test_a_zip_is_opened_once(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         for i in range(50):

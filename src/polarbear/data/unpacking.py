@@ -1,11 +1,14 @@
-"""Limits on what compressed files and archives may unpack to.
+"""Limits on what compressed files and archives may unpack to, and a check of their names.
 
 A file of a few kilobytes can unpack to gigabytes. Real results are packed to a tenth of their size,
 logs to a thirtieth; files that are made to fill the memory, to a thousandth and less.
 """
 
 import zipfile
+from collections import Counter
+from collections.abc import Iterable
 from math import inf
+from operator import itemgetter
 
 from polarbear.errors import DataError
 
@@ -45,7 +48,23 @@ def check_unpacked(unpacked: int, packed: int, most: float = inf) -> None:
     )
 
 
+def check_names(names: Iterable[str]) -> None:
+    """Raise ``DataError`` if an archive holds two files of one name.
+
+    >>> check_names(["a.csv", "b.csv", "a.csv"])
+    Traceback (most recent call last):
+    polarbear.errors.DataError: holds 2 files named 'a.csv', and only one can be read: unpack ...
+    """
+    name, n = max(Counter(names).items(), key=itemgetter(1), default=("", 0))
+    if n > 1:
+        raise DataError(
+            f"holds {n} files named {name!r}, and only one can be read: unpack it, keep the right "
+            "one, and pack it again"
+        )
+
+
 def check_zip(archive: zipfile.ZipFile, most: float = inf) -> None:
-    """Raise ``DataError`` if all files of a zip archive together unpack to too many bytes."""
+    """Raise ``DataError`` if a zip archive unpacks to too many bytes, or doubles a name."""
+    check_names(archive.namelist())
     packed = archive.start_dir  # where the list of its files begins
     check_unpacked(sum(info.file_size for info in archive.infolist()), packed, most)

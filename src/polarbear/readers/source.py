@@ -24,7 +24,12 @@ from typing import Any, cast
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
-from polarbear.data.unpacking import MAX_UNPACKED_BYTES, check_unpacked, limit_unpacked
+from polarbear.data.unpacking import (
+    MAX_UNPACKED_BYTES,
+    check_names,
+    check_unpacked,
+    limit_unpacked,
+)
 from polarbear.errors import DataError
 
 _OPEN_PACKED: Mapping[str, Callable[[io.BytesIO], io.BufferedIOBase]] = {
@@ -275,7 +280,13 @@ def _open_files(
 
 def _open_zip(path: Path) -> Source:
     archive = zipfile.ZipFile(path)  # opened once: its directory may list thousands of files
-    members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    listed = [info for info in archive.infolist() if not info.is_dir()]
+    try:
+        check_names(info.filename for info in listed)
+    except DataError:
+        archive.close()
+        raise
+    members = {info.filename: info for info in listed}
 
     def loader(info: zipfile.ZipInfo) -> Callable[[], bytes]:
         def load() -> bytes:
@@ -316,26 +327,28 @@ def _open_tar(path: Path, start: bytes) -> Source | None:
 
     Return ``None`` if the file is not a tar archive.
     """
-    contents: dict[str, bytes] = {}
     unpack: Callable[[Path], Any] = _OPEN_PACKED_TAR.get(start[:2], partial(Path.open, mode="rb"))
-    with closing(_LimitedFile(unpack(path), path.stat().st_size)) as file:
+    with closing(_LimitedFile(unpack(path), path.stat().st_size)) as stream:
         try:
-            archive = tarfile.TarFile(fileobj=cast(Any, file))
+            archive = tarfile.TarFile(fileobj=cast(Any, stream))
         except (tarfile.TarError, OSError, EOFError, lzma.LZMAError, zlib.error):
             return None
-        for member in archive:
-            if member.isfile() and (content := archive.extractfile(member)):
-                contents[member.name.removeprefix("./")] = content.read()
+        contents = [
+            (member.name.removeprefix("./"), file.read())
+            for member in archive
+            if member.isfile() and (file := archive.extractfile(member))
+        ]
+    check_names(name for name, _ in contents)
 
-    def loader(name: str) -> Callable[[], bytes]:
-        return lambda: contents[name]
+    def loader(content: bytes) -> Callable[[], bytes]:
+        return lambda: content
 
     return Source(
         str(path),
-        {name: loader(name) for name in contents},
+        {name: loader(content) for name, content in contents},
         {},
         root=_strip_archive_suffix(path),
-        packed={name: len(content) for name, content in contents.items()},
+        packed={name: len(content) for name, content in contents},
         archive_bytes=path.stat().st_size,
     )
 
