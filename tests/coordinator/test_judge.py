@@ -97,6 +97,33 @@ def test_holdout_is_a_race_of_its_own(folder):
         make_judge(folder / "named", instances={"a": 1.0, "b": 2.0}, holdout={"b": 3.0})
 
 
+LEAKING = code(1).replace(
+    "    x, best",
+    "    import os, subprocess\n"
+    "    shown = subprocess.run(['env'], capture_output=True, text=True).stdout\n"
+    "    raise RuntimeError(f'{dict(os.environ)} {shown}')\n    x, best",
+    1,
+)
+"""A candidate that shows its environment in the reason of its failure."""
+
+
+def test_candidates_do_not_see_secrets_of_the_environment(tmp_path, monkeypatch):
+    for name in ("A_KEY", "B_TOKEN", "GRB_LICENSE_FILE"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    judgement = make_judge(tmp_path / "clean", max_runs=8)(LEAKING)
+    assert "value-of-GRB_LICENSE_FILE" in judgement.describe("long")
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"RuntimeError" in kept
+    assert b"value-of-A_KEY" not in kept
+    assert b"value-of-B_TOKEN" not in kept
+    passing = make_judge(tmp_path / "passing", max_runs=8, environment=["A_*"])(LEAKING)
+    assert "value-of-A_KEY" in passing.describe("long")
+    assert "value-of-B_TOKEN" not in passing.describe("long")
+    assert os.environ["B_TOKEN"] == "value-of-B_TOKEN"  # that of the judge itself is unchanged
+    with pytest.raises(SolverError, match=r"environment='A_KEY': expected a list, \['A_KEY'\]"):
+        make_judge(tmp_path / "typo", environment="A_KEY")
+
+
 TEXTS = (
     code(1, handicap=100),
     code(3),

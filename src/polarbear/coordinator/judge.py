@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -87,10 +87,15 @@ class Judge:
     holdout
         Instances that are used by :meth:`compare_on_holdout` alone. A function of a random
         generator, if ``instances`` is one, makes other instances without being passed here.
+    environment
+        Names of further environment variables that candidates see, or patterns such as
+        ``"SLURM_*"``; ``["*"]`` passes all. By default they see those that programs need, such as
+        PATH, and none that may be secret.
     classify
         A function from the name of an instance to that of its class, for judgements by class.
     accept_changes
-        Whether to resume although ``make_solver``, instances or limits have changed.
+        Whether to resume although ``make_solver``, ``environment``, instances or limits have
+        changed.
 
     Examples
     --------
@@ -131,6 +136,7 @@ class Judge:
         clock: Clock | None = None,
         limits: Limits | None = None,
         holdout: Any = None,
+        environment: Collection[str] = (),
         classify: Callable[[str], str] | None = None,
         seed: int = 0,
         fit: FitOptions = None,
@@ -141,7 +147,10 @@ class Judge:
                 f"make_solver={make_solver!r}: expected a function that makes a solver from a "
                 "candidate"
             )
+        if isinstance(environment, str):
+            raise SolverError(f"environment={environment!r}: expected a list, [{environment!r}]")
         self._make_solver, self._reference = make_solver, reference
+        self._environment = tuple(environment)
         self._max_runs, self._max_time = max_runs, max_time
         self._rules = DEFAULT_RULES if rules is None else check_rules(rules)
         self._executor, self._classify, self._seed, self._fit = executor, classify, seed, fit
@@ -259,7 +268,7 @@ class Judge:
         return other
 
     def _make_candidate_solver(self, candidate: Candidate, seed: int) -> CandidateSolver:
-        return CandidateSolver(candidate, self._make_solver, seed)
+        return CandidateSolver(candidate, self._make_solver, seed, self._environment)
 
     def _judge_reference(self) -> Judgement:
         times = self._setup.times
