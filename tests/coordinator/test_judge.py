@@ -124,6 +124,27 @@ def test_candidates_do_not_see_secrets_of_the_environment(tmp_path, monkeypatch)
         make_judge(tmp_path / "typo", environment="A_KEY")
 
 
+@pytest.mark.parametrize("victim", [".", "race.db", "requests", "judgements"])
+def test_a_candidate_that_deletes_files_of_the_judge_is_said(tmp_path, victim):
+    folder = tmp_path / "judge"
+    judge = make_judge(folder, max_runs=8, executor=1)
+    judge(code(1, handicap=100))
+    deleting = code(1).replace(
+        "    x, best",
+        "    import shutil, pathlib\n"
+        f"    path = pathlib.Path({str(folder / victim)!r})\n"
+        "    path.unlink(missing_ok=True) if path.is_file() else shutil.rmtree(path, True)\n"
+        "    x, best",
+        1,
+    )
+    with pytest.raises(StoreError, match="was deleted (while|or replaced)"):
+        judge(deleting)
+    with pytest.raises(
+        StoreError, match="perhaps by a candidate: restore the folder from a backup"
+    ):
+        judge(code(2))
+
+
 TEXTS = (
     code(1, handicap=100),
     code(3),

@@ -18,6 +18,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from polarbear.coordinator.candidates import (
+    RACE,
     REFERENCE,
     Candidate,
     CandidateFolder,
@@ -213,7 +214,7 @@ class Judge:
 
     def status(self) -> RaceStatus | None:
         """Return the race's status, also while the race runs; None before the first candidate."""
-        path = self._folder.path / "race.db"
+        path = self._folder.find_race(RACE)
         if not path.exists():
             return None
         with open_store(path, read_only=True) as store:
@@ -281,7 +282,7 @@ class Judge:
         """Run the race until a candidate is judged; judge other waiting candidates as well."""
         if self._folder.judgement(name) is not None:
             return  # another holder has judged it before this call got the lock
-        with self._open("race.db", self._setup.instances, self._seed) as result:
+        with self._open(RACE, self._setup.instances, self._seed) as result:
             while self._folder.judgement(name) is None:
                 waiting = self._folder.requests()
                 result.admit(waiting, self._max_runs, self._max_time)
@@ -293,7 +294,7 @@ class Judge:
                     plain = judgement.to_dict(show_instances=True)
                     self._folder.add_judgement(judgement.name, plain)
             if not result.race.events:  # all of them are stored
-                self._latest["race.db"] = result.n_events, result.race, result.setup, result.told
+                self._latest[RACE] = result.n_events, result.race, result.setup, result.told
 
     def _open(self, file: str, instances: Instances, seed: int) -> JudgedRace:
         """Open the race in the judge's folder, with the candidates that were added to it before."""
@@ -301,7 +302,7 @@ class Judge:
         def make(name: str) -> CandidateSolver:
             return self._make_candidate_solver(self._folder.candidate(name), seed)
 
-        store = open_store(self._folder.path / file)
+        store = open_store(self._folder.find_race(file))
         try:
             race, setup, told = self._restore(file, instances, seed, store, make)
             return JudgedRace(race, setup, store, self._executor, make, told)
