@@ -100,6 +100,15 @@ def test_names_come_back_from_parquet(raced, tmp_path, capsys):
         assert pb.Runs.from_parquet(tmp_path / "runs.parquet") == store.runs()
 
 
+def test_a_name_in_csv_is_one_cell(tmp_path):
+    names = [f"x{end}forged" for end in ("\r", "\n", ",", '"', "")]
+    runs = pb.Runs.from_records(
+        [pb.Run(name, "i", [1.0], [2.0], 9.0) for name in names], direction="minimize"
+    )
+    runs.to_csv(tmp_path / "runs.csv")
+    assert pb.read(tmp_path / "runs.csv", direction="minimize") == runs
+
+
 def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
     evil = "\x1b]0;owned\x07\n"
     for status in ("member", "undecided", "removed"):
