@@ -109,6 +109,18 @@ def test_a_name_in_csv_is_one_cell(tmp_path):
     assert pb.read(tmp_path / "runs.csv", direction="minimize") == runs
 
 
+def test_names_like_formulas_come_back_from_csv_as_they_were(tmp_path):
+    """They are not escaped for spreadsheets: another program would read another name."""
+    names = ["=1+1", "+1", "-1", "@SUM(A1)", "=HYPERLINK('x')", "'=1"]
+    runs = pb.Runs.from_records(
+        [pb.Run(name, name, [1.0], [2.0], 9.0) for name in names], direction="minimize"
+    )
+    runs.to_csv(tmp_path / "runs.csv")
+    assert pb.read(tmp_path / "runs.csv", direction="minimize") == runs
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {*names}
+
+
 def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
     evil = "\x1b]0;owned\x07\n"
     for status in ("member", "undecided", "removed"):
