@@ -65,8 +65,11 @@ def _detect_archive_kind(path: Path) -> SourceKind:
     import json
     import zipfile
 
+    from polarbear.data.unpacking import check_zip
+
     try:
         with zipfile.ZipFile(path) as file:
+            check_zip(file)
             if "header.npy" in file.namelist():  # a text of four bytes for each character
                 header = file.read("header.npy").replace(b"\0", b"")
                 return "selector" if _SELECTOR_SIGNATURE in header else "results"

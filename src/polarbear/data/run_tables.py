@@ -89,6 +89,8 @@ class WithTables(WithLevels):
     def to_csv(self, path: Any) -> None:
         """Write the long table as CSV, which does not store the direction and the clock.
 
+        Names are written as they are, also those that a spreadsheet would take for formulas.
+
         >>> import sys                                # sys.stdout, or a path
         >>> import polarbear as pb
         >>> runs = pb.Runs.from_records([pb.Run("a", "x", [1], [2.0], 9)], direction="minimize")
