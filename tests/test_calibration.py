@@ -10,11 +10,11 @@ from polarbear.calibration.population import (
     find_contested_pairs,
     fit_utilities,
     select_algorithms,
-    select_times,
     to_dense_positions,
 )
 from polarbear.calibration.tally import Tally, estimate_ratio, tally_claims
 from polarbear.cli.main import main
+from polarbear.data.rankings import select_times
 from polarbear.simulation import rank_costs, simulate_rankings, simulate_runs
 
 TRUTH = np.array([[0.0, 0.5, -0.5, 0.2], [0.6, 0.0, 0.1, -0.4]])

@@ -4,6 +4,7 @@ import ast
 import re
 import sqlite3
 import sys
+import zipfile
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
@@ -13,11 +14,12 @@ import pytest
 import course
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.errors import StoreError
+from polarbear.errors import DataError, StoreError
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import RunId, job
 from polarbear.racing.rules import Rules
+from polarbear.reporting.supplement import read_members
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
 from polarbear.store.codec import StoredEvent, event_row
@@ -96,6 +98,27 @@ def test_names_come_back_from_parquet(raced, tmp_path, capsys):
     assert plain(capsys.readouterr().out)
     with pb.open_store(raced, read_only=True) as store:
         assert pb.Runs.from_parquet(tmp_path / "runs.parquet") == store.runs()
+
+
+def test_a_name_in_csv_is_one_cell(tmp_path):
+    names = [f"x{end}forged" for end in ("\r", "\n", ",", '"', "")]
+    runs = pb.Runs.from_records(
+        [pb.Run(name, "i", [1.0], [2.0], 9.0) for name in names], direction="minimize"
+    )
+    runs.to_csv(tmp_path / "runs.csv")
+    assert pb.read(tmp_path / "runs.csv", direction="minimize") == runs
+
+
+def test_names_like_formulas_come_back_from_csv_as_they_were(tmp_path):
+    """They are not escaped for spreadsheets: another program would read another name."""
+    names = ["=1+1", "+1", "-1", "@SUM(A1)", "=HYPERLINK('x')", "'=1"]
+    runs = pb.Runs.from_records(
+        [pb.Run(name, name, [1.0], [2.0], 9.0) for name in names], direction="minimize"
+    )
+    runs.to_csv(tmp_path / "runs.csv")
+    assert pb.read(tmp_path / "runs.csv", direction="minimize") == runs
+    lines = (tmp_path / "runs.csv").read_text().splitlines()
+    assert {line.split(",")[0] for line in lines[1:]} == {*names}
 
 
 def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
@@ -277,3 +300,25 @@ def test_conflicts_are_listed_as_text(raced, tmp_path, capsys):
     said = capsys.readouterr().out
     assert "1 of them with another outcome" in said
     assert plain(said)
+
+
+def test_files_that_unpack_to_gigabytes_are_refused(tmp_path):
+    bomb = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in ("header.json", "header.npy", "manifest.json"):
+            archive.writestr(name, bytes(20_000_000))
+    for load in (pb.Posterior.load, pb.InstanceRatings.load, read_members):
+        with pytest.raises(DataError, match="unpacks to more than 16 MiB, over 100 times its size"):
+            load(bomb)
+    assert main(["analyse", str(bomb)]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_files_that_hold_a_part_twice_are_refused(tmp_path):
+    path = tmp_path / "twice.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for _ in range(2):
+            archive.writestr("header.json", "{}")
+    for load in (pb.Posterior.load, pb.InstanceRatings.load, read_members):
+        with pytest.raises(DataError, match="holds 2 files named 'header.json'"):
+            load(path)

@@ -82,7 +82,7 @@ def test_inside_the_package_names_are_imported_from_where_they_are_defined():
 
 def test_few_rooms_and_no_module_name_twice():
     rooms = [p for p in SOURCE.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()]
-    assert len([p for p in rooms if not p.name.startswith("__")]) <= 18
+    assert len([p for p in rooms if not p.name.startswith("__")]) <= 17
     assert {p.name for p in (SOURCE / "running").iterdir() if p.is_dir()} - {"__pycache__"} == {
         "backends",
         "solvers",
@@ -90,26 +90,6 @@ def test_few_rooms_and_no_module_name_twice():
     }
     names = [p.stem for p in SOURCE.rglob("*.py") if not p.name.startswith("__")]
     assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize("words", ["nobody", "whoever", "somebody", "so many", "found ="])
-def test_plain_words(words):
-    """Programs and numbers are not persons, and a result is named for what it is."""
-    uses = [
-        path.name for path in SOURCE.rglob("*.py") if re.search(rf"\b{words}", path.read_text())
-    ]
-    assert len(uses) < 10
-
-
-def test_files_and_functions_stay_readable():
-    for path in SOURCE.rglob("*.py"):
-        text = path.read_text()
-        assert len(text.splitlines()) <= 600, path
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef):
-                body = node.body[1:] if ast.get_docstring(node) else node.body
-                lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
-                assert lines <= 60, f"{path.name}: {node.name} has {lines} lines"
 
 
 @pytest.fixture

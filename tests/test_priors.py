@@ -173,3 +173,11 @@ def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():
 def test_priors_that_cannot_be_are_refused(make, message):
     with pytest.raises(DataError, match=message):
         make()
+
+
+@pytest.mark.parametrize("prior", [GP(), SparseGP(), HSGP()])
+def test_the_default_hyperpriors_are_those_of_inference_in_the_paper(prior):
+    """Section 5.1: inference expects shorter lengths than the simulated truth has."""
+    assert (prior.kernel, prior.scale) == ("matern32", LogNormal(0.0, 0.5))
+    assert prior.length == InverseGamma(5.0, 2.0)
+    assert GP(length=InverseGamma(5.0, 3.0)) == simulation.PAPER_PRIOR

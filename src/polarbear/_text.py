@@ -83,15 +83,22 @@ INTEGER_CLOCKS = (
 """Clocks that count events, so that their times are whole numbers."""
 
 
-def choose_precision(clock: str) -> Literal["whole", "seconds", "all"]:
+PRECISION_TARGETS = "precision targets"
+"""The unit of targets at distances from the optimum, whose difficulty is 1 / distance."""
+
+
+def choose_precision(clock: str) -> Literal["whole", "seconds", "all", "reciprocal"]:
     """Return how to write times of a clock: "whole" numbers, "seconds", or with "all" digits.
 
     "whole": counts are rounded down, since the result after 30.9 evaluations is that after 30.
     "seconds": whole seconds from 100 on, three significant digits below. "all": all digits.
+    "reciprocal": a difficulty of 1e8 is the target with the precision 1e-8.
 
     >>> choose_precision("evaluations"), choose_precision("cpu"), choose_precision("time")
     ('whole', 'seconds', 'all')
     """
+    if clock == PRECISION_TARGETS:
+        return "reciprocal"
     unit = format_unit(clock)
     if unit in INTEGER_CLOCKS:
         return "whole"
@@ -109,6 +116,8 @@ def format_time(time: float, clock: str, max_digits: int = 6) -> str:
         return f"{floor(time * (1 + 1e-9)):,}"  # a grid's 10,000 may be 9,999.9999999 by rounding
     if precision == "seconds":
         return f"{time:,.0f}" if abs(time) >= 100 else f"{time:,.3g}"
+    if precision == "reciprocal" and time:
+        time = 1 / time
     return f"{time:,.{max_digits}g}"
 
 
@@ -133,6 +142,8 @@ def format_range(start: float, stop: float, clock: str) -> str:
     ('5 seconds', '1 evaluation')
     >>> format_range(5, 98, "% targets"), format_range(5, 5, "% targets")
     ('5 to 98 % targets', '5 % target')
+    >>> format_range(0.1, 1e8, "precision targets")
+    '10 to 1e-08 precision targets'
     """
     first, last = format_time(start, clock), format_time(stop, clock)
     return _append_unit(first if first == last else f"{first} to {last}", clock)

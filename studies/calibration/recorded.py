@@ -9,9 +9,9 @@ from cells import Cell, Model, seeded
 from known import counts
 from models import fit, models
 
-from polarbear.calibration.population import find_contested_pairs, fit_utilities, select_times
+from polarbear.calibration.population import find_contested_pairs, fit_utilities
 from polarbear.calibration.tally import tally_claims
-from polarbear.data.rankings import Rankings
+from polarbear.data.rankings import Rankings, select_times
 from polarbear.simulation import rank_costs
 
 POOLS = ("mabbob_d10", "mabbob_d5")

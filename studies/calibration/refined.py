@@ -9,8 +9,7 @@ from models import fit, models
 from recorded import pool
 
 import polarbear as pb
-from polarbear.calibration.population import select_times
-from polarbear.data.rankings import Rankings
+from polarbear.data.rankings import Rankings, select_times
 from polarbear.simulation import PAPER_PRIOR, draw_truth, simulate_rankings
 
 INSTANCES = 64

@@ -19,6 +19,7 @@ import pytest
 import browsers
 import polarbear as pb
 from polarbear.cli.main import main, make_parser
+from polarbear.racing.model import Model
 from racers import TIMES, drive, race_of
 
 MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
@@ -669,3 +670,59 @@ def test_cite_prints_bibtex_and_the_texts_of_a_race(capsys, kept):
     assert "\\toprule" in told["table"]
     assert main(["cite", str(kept / "race.db")]) == 0
     assert capsys.readouterr().out == f"{told['methods']}\n\n{told['table']}\n{told['bibtex']}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "model"),
+    [
+        ([], ("rankings", "averaged")),
+        (["--ties", "unordered"], ("rankings", "unordered")),
+        (["--evidence", "instances"], ("instances", "averaged")),
+        (["--evidence", "instances", "--ties", "unordered"], ("instances", "unordered")),
+    ],
+)
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_an_option_beside_a_preset_is_used(capsys, monkeypatch, options, model, repeat):
+    seen = []
+
+    def replay(*_, fit, **_options):
+        seen.append(fit)
+        raise pb.DataError("seen")
+
+    monkeypatch.setattr(pb, "replay", replay)
+    monkeypatch.setattr(pb, "replay_many", replay)
+    words = ["replay", "--example", "--preset", "paper", "--times", "3", "--repeat", repeat]
+    assert main([*map(str, words), *options]) == 1
+    capsys.readouterr()
+    used = Model.of(seen[0])
+    assert (used.evidence, used.ties) == model
+
+
+def test_the_rules_of_a_choice_are_not_dropped(capsys):
+    words = ["replay", "--example", "--times", "3", "--between", "100", "1000", "--json"]
+    assert main([*words, "--regret", "0.2", "--portfolio", "2"]) == 0
+    rules = json.loads(capsys.readouterr().out)["rules"]
+    assert (rules["regret"], rules["portfolio"]) == (0.2, 2)
+
+
+def test_times_that_rest_on_few_instances_are_left_out_by_an_option(tmp_path, capsys):
+    """The advice of the command is the one of Python, and following it ends the warning."""
+    rng = np.random.default_rng(0)
+    records = [
+        pb.Run(a, f"i{k}", [1, 10, 1234.5678], rng.random(3), 1234.5678 if k < 30 else 20_000)
+        for a in "ab"
+        for k in range(32)
+    ]
+    pb.Runs.from_records(records, direction="minimize").to_csv(tmp_path / "r.csv")
+    command = ["analyse", str(tmp_path / "r.csv"), "--direction", "minimize", "--to", "20000"]
+    assert main(command) == 0
+    advice = "elsewhere on up to 32: leave them out with --to 1234.5678"
+    assert advice in capsys.readouterr().err
+    assert main([*command[:-1], "1234.5678"]) == 0
+    assert "leave them out" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "value"), [("top", 2), ("targets", "all")])
+def test_a_race_refuses_options_of_rankings_that_it_has_not(name, value):
+    with pytest.raises(pb.DataError, match=rf"a race has no {name}; analyse its runs with fit\("):
+        pb.Race(["a", "b"], [1], direction="minimize", fit={name: value})

@@ -9,7 +9,9 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.inference.e_values import Outcomes
+from polarbear.racing.events import Removed
 from polarbear.racing.gating import estimate_win_probability, judge_against_baseline
+from polarbear.store.opening import open_store
 
 SOLVER = """
 import random, sys
@@ -221,6 +223,48 @@ def test_a_command_whose_output_never_matches_cannot_be_run(tmp_path, capsys):
     captured = capsys.readouterr()
     assert "no run of either version reported a value up to 30 seconds" in captured.err
     assert not captured.out
+
+
+@pytest.mark.filterwarnings("ignore:.*no licence")
+def test_an_old_version_that_always_fails_is_compared_with_nothing(tmp_path):
+    """The new version must not pass because the old one could not be run."""
+
+    def old(_job):
+        raise RuntimeError("no licence")
+
+    def new(job):
+        yield 1, job.rng.random()
+
+    options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
+    for _ in range(2):  # and if it is resumed
+        with pytest.raises(
+            pb.SolverError, match="no run of the old version reported a value.*no l"
+        ):
+            pb.gate(old, new, range(100), [1], **options)
+
+
+def test_a_command_whose_old_version_always_fails_does_not_pass(tmp_path, capsys):
+    (tmp_path / "i.txt").write_text("")
+    old, new = (f"{sys.executable} -c '{code}'" for code in ("raise SystemExit(9)", "print(1)"))
+    command = ["gate", "--old", old, "--new", new, "--pattern", "(?P<value>.)", "--budgets", "30"]
+    command += ["--direction", "minimize", "--max-runs", "16", "--workers", "1", "--reuse", "8"]
+    assert main([*command, str(tmp_path / "i.txt")]) == 3
+    assert "no run of the old version reported a value" in capsys.readouterr().err
+
+
+def test_a_gate_whose_old_version_was_removed_is_undecided(tmp_path):
+    def old(job):
+        yield 1, job.rng.random()
+
+    options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
+    pb.gate(old, old, range(100), [1], max_runs=16, **options)
+    with open_store(options["store"]) as store:
+        store.append([Removed("old", "by hand")])
+    for _ in range(2):
+        answer = pb.gate(old, old, range(100), [1], **options)
+        assert (answer.answer, answer.exit_code) == ("undecided", 2)
+        said = "The question is not settled (baseline removed, so nothing is compared)."
+        assert answer.guarantee == said
 
 
 def test_ties_without_a_value_are_named():

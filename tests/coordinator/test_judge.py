@@ -98,6 +98,54 @@ def test_holdout_is_a_race_of_its_own(folder):
         make_judge(folder / "named", instances={"a": 1.0, "b": 2.0}, holdout={"b": 3.0})
 
 
+LEAKING = code(1).replace(
+    "    x, best",
+    "    import os, subprocess\n"
+    "    shown = subprocess.run(['env'], capture_output=True, text=True).stdout\n"
+    "    raise RuntimeError(f'{dict(os.environ)} {shown}')\n    x, best",
+    1,
+)
+"""A candidate that shows its environment in the reason of its failure."""
+
+
+def test_candidates_do_not_see_secrets_of_the_environment(tmp_path, monkeypatch):
+    for name in ("A_KEY", "B_TOKEN", "GRB_LICENSE_FILE"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    judgement = make_judge(tmp_path / "clean", max_runs=8)(LEAKING)
+    assert "value-of-GRB_LICENSE_FILE" in judgement.describe("long")
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"RuntimeError" in kept
+    assert b"value-of-A_KEY" not in kept
+    assert b"value-of-B_TOKEN" not in kept
+    passing = make_judge(tmp_path / "passing", max_runs=8, environment=["A_*"])(LEAKING)
+    assert "value-of-A_KEY" in passing.describe("long")
+    assert "value-of-B_TOKEN" not in passing.describe("long")
+    assert os.environ["B_TOKEN"] == "value-of-B_TOKEN"  # that of the judge itself is unchanged
+    with pytest.raises(SolverError, match=r"environment='A_KEY': expected a list, \['A_KEY'\]"):
+        make_judge(tmp_path / "typo", environment="A_KEY")
+
+
+@pytest.mark.parametrize("victim", [".", "race.db", "requests", "judgements"])
+def test_a_candidate_that_deletes_files_of_the_judge_is_said(tmp_path, victim):
+    folder = tmp_path / "judge"
+    judge = make_judge(folder, max_runs=8, executor=1)
+    judge(code(1, handicap=100))
+    deleting = code(1).replace(
+        "    x, best",
+        "    import shutil, pathlib\n"
+        f"    path = pathlib.Path({str(folder / victim)!r})\n"
+        "    path.unlink(missing_ok=True) if path.is_file() else shutil.rmtree(path, True)\n"
+        "    x, best",
+        1,
+    )
+    with pytest.raises(StoreError, match="was deleted (while|or replaced)"):
+        judge(deleting)
+    with pytest.raises(
+        StoreError, match="perhaps by a candidate: restore the folder from a backup"
+    ):
+        judge(code(2))
+
+
 TEXTS = (
     code(1, handicap=100),
     code(3),

@@ -1,6 +1,8 @@
 """A race of real runs: the same wherever it runs, and after whatever happens to it."""
 
+import os
 import re
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -279,6 +281,40 @@ def test_lost_runs_are_repeated_and_count_once(monkeypatch, undisturbed):
     (killed,) = [run_ for run_ in result.runs if run_.status == pb.Status.KILLED]
     assert (killed.algorithm, killed.instance) == unlucky[:2]
     assert MAX_WORKER_LOSSES > 1
+
+
+def killed_on(instance, times, marks):
+    """A solver whose run on an instance is killed for the first times, and what it leaves."""
+
+    def solve(job):
+        yield 10.0, job.instance
+        if job.name == instance and len(list(marks.iterdir())) < times:
+            (marks / f"{time.monotonic_ns()}").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield 20.0, job.instance - 1
+
+    return solve
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_a_run_that_is_killed_from_outside_is_made_again_once(tmp_path, times):
+    solvers = {"a": killed_on("3", times, tmp_path), "b": lambda job: iter([(10.0, job.instance)])}
+    news = []
+    result = pb.race(
+        solvers,
+        range(8),
+        [10, 100],
+        direction="minimize",
+        executor=2,
+        progress=lambda status: news.extend(status.news),
+    )
+    ended = {(one.algorithm, one.instance): one for one in result.runs}
+    again = ended.pop(("a", "3"))
+    expected = (pb.Status.FINISHED, [3, 2]) if times == 1 else (pb.Status.KILLED, [3])
+    assert (again.status, list(again.value)) == expected
+    assert len(list(tmp_path.iterdir())) == min(times, 2)
+    assert sum("a on 3 is run again: killed from outside" in line for line in news) == 1
+    assert {one.status for one in ended.values()} == {pb.Status.FINISHED}
 
 
 @pytest.mark.slow

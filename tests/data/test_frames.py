@@ -139,8 +139,23 @@ def test_columns_may_be_named_by_numbers(make):
     table = make({"solver": ["a", "b"], "instance": ["x", "x"], 1: [5, 5], 2: [1.0, 2.0]})
     runs = Runs.from_frame(table, direction="minimize", algorithm="solver", time="1", value="2")
     assert runs.at([5]).tolist() == [[1.0], [2.0]]
+    named = Runs.from_frame(table, direction="minimize", algorithm="solver", time=1, value=2)
+    assert named == runs
     wide = make({"algorithm": ["a", "b"], "instance": ["x", "x"], 10: [5, 5], 100: [1.0, 2.0]})
     with pytest.raises(DataError, match=r"a column per time \(10, 100\); make rows of them"):
         Runs.from_frame(wide, direction="minimize")
     with pytest.raises(DataError, match="two columns of the table have the same name"):
         Runs.from_frame(make({"1": [1], 1: [2]}), direction="minimize")
+
+
+@pytest.mark.parametrize("make", [dict, "pandas"])
+def test_a_missing_value_in_a_column_named_by_a_number_is_named(make):
+    make = pytest.importorskip("pandas").DataFrame if make == "pandas" else make
+    names = {"algorithm": ["a", "b"], "instance": ["x", "x"], "time": [1, 1]}
+    table = make({**names, 7: [np.nan, 2.0]})
+    with pytest.raises(DataError, match="column '7', row 0: nan is not a value"):
+        Runs.from_frame(table, direction="minimize", value="7")
+    dropped = Runs.from_frame(table, direction="minimize", value="7", missing="drop")
+    assert dropped.at([1]).tolist() == [[np.inf], [2.0]]
+    features = make({"instance": ["x", "y"], 3: [np.nan, 2.0]})
+    assert list(dropped.with_instance_data(features).instance_data) == ["3"]

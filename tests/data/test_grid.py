@@ -140,7 +140,7 @@ def test_it_ends_when_half_of_the_runs_are_known():
 
 
 def test_it_does_not_end_before_it_starts():
-    cut = [Run("a", str(i), [], [], 5) for i in range(2)]
+    early = [Run("a", str(i), [], [], 5) for i in range(2)]
     late = [Run("b", "0", [200], [1], 1000), Run("b", "1", [1], [2], 2)]
-    runs = Runs.from_records([*cut, *late], direction="minimize")
+    runs = Runs.from_records([*early, *late], direction="minimize").read_as("cut")
     assert_array_equal(grid.from_runs(runs), [200])

@@ -2,6 +2,7 @@
 
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -159,3 +160,56 @@ def test_what_levels_cannot_do():
     with pytest.raises(DataError, match="cannot concatenate"):
         pb.Runs.concat([runs, runs.level("s").filter(algorithms=["a"])])
     assert pb.losses(runs.level("s"), [1]).values.tolist() == [[[1.0], [0.0]]]
+
+
+SCORES = ("hard", "soft")
+
+
+def test_records_with_levels_keep_the_latest_values():
+    record = pb.Run("a", "x", [1, 2], [(0, 5), (-1, 9)], 9)
+    runs = pb.Runs.from_records(
+        [record], direction="maximize", levels=SCORES, best_so_far=False, clock="seconds"
+    )
+    assert not runs.best_so_far
+    assert runs.level("hard").at([1, 2]).tolist() == [[0, -1]]
+    best = pb.Runs.from_records([record], direction="maximize", levels=SCORES)
+    assert best.level("hard").at([1, 2]).tolist() == [[0, 0]]
+
+
+def test_records_with_levels_keep_their_bounds():
+    records = [pb.Run(name, "x", [1, 2], [(-3, 5), (-1, 9)], 9) for name in "ab"]
+    bounds = [one._replace(time=[0, 3], value=[(0, 50), (0, 20)]) for one in records]
+    directions = ("maximize", "minimize")
+    runs = pb.Runs.from_records(records, direction=directions, levels=SCORES, bounds=bounds)
+    assert runs.bounds.levels.directions == ("minimize", "maximize")
+    soft = runs.level("soft")
+    assert (soft.direction, soft.bounds.direction) == ("minimize", "maximize")
+    assert soft.bounds.at([2, 4]).tolist() == [[50, 50]] * 2
+    known, unknown = runs.filter(algorithms=["a"]), runs.filter(algorithms=["b"])
+    both = pb.Runs.concat([known, replace(unknown, bounds=None)])
+    assert both.level("soft").bounds.at([2]).tolist() == [[50], [-np.inf]]
+    assert pb.Runs.concat([known, unknown]) == runs
+    with pytest.raises(DataError, match="a figure of bounds needs one value"):
+        pb.plots.gaps_data(runs)
+
+
+def test_levels_of_records_are_checked():
+    with pytest.raises(DataError, match="levels hard, soft: expected at least one run"):
+        pb.Runs.from_records([], direction="maximize", levels=SCORES)
+    record = pb.Run("a", "x", [1, 2], [(1, 2, 3), (1, 2, 3)], 9)
+    message = r"a on x \(repetition 0\): expected a tuple with the levels hard, soft for each of 2"
+    with pytest.raises(DataError, match=message):
+        pb.Runs.from_records([record], direction="maximize", levels=SCORES)
+
+
+def test_runs_in_different_orders_are_not_concatenated():
+    parts = [
+        pb.Runs.from_records([pb.Run(name, "x", [1], [2.0], 9)], direction="minimize")
+        for name in "abc"
+    ]
+    stated = [replace(part, stated_order="hypervolume") for part in parts]
+    assert pb.Runs.concat(stated).order_by == "hypervolume"
+    with pytest.raises(DataError, match="by hypervolume and by the value of each run: give"):
+        pb.Runs.concat([stated[0], parts[1]])
+    with pytest.raises(DataError, match="ordered by hypervolume and by time: give"):
+        pb.Runs.concat([*stated[:2], replace(parts[2], stated_order="time")])

@@ -55,7 +55,7 @@ def test_runs_without_a_value_and_unknown_runs():
             pb.Run("b", "2", [1], [3.0], 9),
         ],
         direction="minimize",
-    )
+    ).read_as("cut")
     found = pb.losses(runs, [1, 6])
     assert found.values[0].tolist() == [[0, 1], [math.inf, 0]]  # b has no value on 1 yet
     assert found.values[1, :, 0].tolist() == [1, 0]

@@ -1,5 +1,6 @@
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ def test_ranks_agree_with_their_slow_twin(recorded, times, direction, tolerances
     abs_tol, rel_tol = tolerances
     runs = Runs.from_records(recorded, direction=direction)
     ours = as_sets(rank(runs, times, abs_tol=abs_tol, rel_tol=rel_tol))
-    slow = reference.rankings(recorded, times, direction, abs_tol, rel_tol)
+    slow = reference.rankings([*runs], times, direction, abs_tol, rel_tol)
     assert ours == {
         key: [[frozenset(tie) for tie in order] for order in orders] for key, orders in slow.items()
     }
@@ -197,7 +198,7 @@ def test_win_rates_count_ties_half_and_only_what_is_known():
             Run("c", "j", [9], [2], 9),
         ],
         direction="minimize",
-    )  # fmt: skip
+    ).read_as("cut")  # fmt: skip
     rankings = rank(runs, [1, 2, 9])
     assert_allclose(rankings.win_rate("a", "b"), [0.25, 1.0, math.nan])
     assert_allclose(rankings.win_rate("b", "a"), [0.75, 0.0, math.nan])
@@ -278,3 +279,33 @@ def test_rank_takes_the_first_only():
     assert rank(runs, [1], top=2).order("i", 1) == [[("d",), ("c",), ("a", "b")]]
     with pytest.raises(DataError, match="top=0: expected a whole number of at least 1"):
         rank(runs, [1], top=0)
+
+
+def ranked_at(times, *instances, **options):
+    """Rankings of two algorithms on instances, at the times given."""
+    recorded = [Run(name, i, [1], [k], 9) for k, name in enumerate("ab") for i in instances]
+    return rank(Runs.from_records(recorded, direction="minimize"), times, **options)
+
+
+def test_rankings_at_other_times_are_not_joined():
+    message = r"at different times, 1, 2 and 1, 3: pass the same times to both calls"
+    with pytest.raises(DataError, match=message):
+        ranked_at([1, 2], "x").join(ranked_at([1, 3], "y"))
+
+
+def test_an_instance_does_not_count_twice_in_joined_rankings():
+    first, second = ranked_at([1], "x", "y"), ranked_at([1], "y", "z")
+    with pytest.raises(DataError, match=r"would count twice: y; rank\(Runs.concat\(\[a, b\]\)\)"):
+        first.join(second)
+    with pytest.raises(DataError, match="would count twice: x, y"):
+        first.join(first)
+    assert first.join(ranked_at([1], "z")).instances == ("x", "y", "z")
+
+
+def test_rankings_that_were_made_differently_are_not_joined():
+    with pytest.raises(DataError, match="ties='unordered' and ties='averaged': rank both alike"):
+        ranked_at([1], "x").join(ranked_at([1], "y", ties="averaged"))
+    one, other = (replace(ranked_at([1], i), order_by=what) for i, what in ("xp", "yq"))
+    with pytest.raises(DataError, match="order_by='p' and order_by='q'"):
+        one.join(other)
+    assert ranked_at([1], "z").join(one).order_by == "p"

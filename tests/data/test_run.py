@@ -106,9 +106,9 @@ def test_many_runs_are_valid_if_each_of_them_is(rows):
 
 
 def test_numbers_of_statuses_in_files_never_change():
-    words = ["cut", "finished", "out of time", "out of memory", "crashed", "killed"]
+    words = ["cut", "finished", "out of time", "out of memory", "crashed", "killed", "unstated"]
     assert [str(status) for status in STATUSES] == words
-    assert list(STATUS_CODES.values()) == list(range(6))
+    assert list(STATUS_CODES.values()) == list(range(7))
 
 
 def test_an_infinite_value_is_text_in_json():
@@ -139,8 +139,6 @@ MAY_ENCODE = {
     "running/workers/spawning.py": "solvers and jobs, for a child process",
     "store/codec.py": "checksums of rows; a run in them is encode_run",
     "store/restoring.py": "nothing: it catches errors of a damaged snapshot",
-    "hub/protocol.py": "bodies of requests; a run in them is run_from_plain",
-    "reporting/static_site.py": "standings and news of a race",
     "cli/races.py": "the option --json",
 }
 """Modules that handle runs and encode something, with what they encode."""

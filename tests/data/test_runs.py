@@ -31,7 +31,7 @@ def rows_of(runs):
 
 @given(records(), GRIDS, DIRECTIONS)
 def test_best_so_far_agrees_with_its_slow_twin(recorded, times, direction):
-    runs = Runs.from_records(recorded, direction=direction)
+    runs = Runs.from_records(recorded, direction=direction).read_as("finished")
     by_identity = {(r.algorithm, r.instance, r.repetition): r for r in recorded}
     expected = [
         [
@@ -137,7 +137,7 @@ def test_after_a_cut_unknown_after_any_other_end_what_was_found():
     recorded = [Run(str(status), "i", [1], [5.0], until=2, status=status) for status in Status] + [
         Run("crashed before", "i", [], [], until=2, status=Status.CRASHED)
     ]
-    runs = Runs.from_records(recorded, direction="minimize")
+    runs = Runs.from_records(recorded, direction="minimize").read_as("finished")
     later = {run.algorithm: value for run, value in zip(runs, runs.at([9])[:, 0], strict=True)}
     assert math.isnan(later.pop("cut"))
     assert later.pop("crashed before") == math.inf
@@ -281,11 +281,9 @@ class TestUntil:
             assert minimize(*self.ROWS).until.tolist() == [3, 3, 1]
 
     def test_observations_are_watched_until_their_last_row(self):
-        with pytest.warns(
-            DataWarning, match="because the table also has rows that improve nothing"
-        ):
-            runs = minimize(*self.ROWS, ("b", "i", 2.5, 5.0))
+        runs = minimize(*self.ROWS, ("b", "i", 2.5, 5.0))
         assert runs.until.tolist() == [3, 2.5, 1]
+        assert [str(run.status) for run in runs] == ["cut", "unstated", "unstated"]
 
     @pytest.mark.parametrize(
         ("rows", "expected"),

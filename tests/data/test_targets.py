@@ -156,3 +156,19 @@ def test_what_cannot_be_is_refused(make, message):
         pb.rank(runs, targets=make(runs))
     with pytest.raises(DataError, match="at times or at targets"):
         pb.rank(runs, [1], targets=pb.targets.Targets([1], {"i": [2.0]}))
+
+
+def test_targets_at_gaps_are_labelled_by_their_gaps(tmp_path):
+    """The difficulty of a gap of 1e-8 is 1e8, and nobody asked for that number."""
+    runs = pb.example()
+    targets = pb.targets.from_optima(0.0, runs, gaps=[10, 1, 1e-8])
+    table = str(pb.targets.running_times(runs, targets))
+    assert table.splitlines()[-1].startswith("1e-08 precision target")
+    posterior = pb.fit(runs, targets=targets)
+    assert "at 3 targets, 10 to 1e-08 precision targets" in str(posterior)
+    assert "at 1e-08 precision target" in str(posterior.verdict(0.95))
+    assert r"{\num{1e-08}}" in posterior.to_latex()
+    axis = pb.plots.ratings(posterior).xaxis
+    assert axis.get_major_formatter()(1e8, 0) == "1e-08"
+    pb.report(posterior, tmp_path / "report.html")
+    assert '"digits":"reciprocal"' in (tmp_path / "report.html").read_text().replace(" ", "")

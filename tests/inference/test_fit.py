@@ -249,7 +249,8 @@ def test_times_that_rest_on_few_instances_are_named_with_the_remedy():
     costs = noisy(10, 3)
     costs[5, 2:] = np.nan
     said = r"at 1 time \(1\) the verdict rests on 2 instances, elsewhere on up to 10: "
-    with pytest.warns(pb.DataWarning, match=said + r".*times=pb\.grid\.log\(0\.2, 0\.8, 30\)"):
+    said += r".*times=pb\.grid\.from_runs\(runs, stop=0\.8\)"
+    with pytest.warns(pb.DataWarning, match=said):
         pb.fit(rank_costs(costs))
     costs = noisy(10, 3)
     costs[5, 3:] = np.nan

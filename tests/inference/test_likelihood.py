@@ -1,6 +1,7 @@
 """The likelihood against direct enumeration of all orders."""
 
 from functools import partial
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import reference
-from polarbear import Run, Runs, rank
+from polarbear import Run, Runs, fit, rank
+from polarbear.calibration.population import select_algorithms
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.plackett_luce.ordered_rankings import (
     find_equal_rows,
@@ -18,7 +20,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
 )
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
-from polarbear.simulation import rank_costs
+from polarbear.simulation import rank_costs, simulate_runs
 from strategies import DIRECTIONS, GRIDS, records
 
 FORMS = pytest.mark.parametrize("form", [SubsetLikelihood, RankingLikelihood])
@@ -224,3 +226,77 @@ def test_gradients_of_many_draws_are_those_of_single_ones():
     wide = 200 * draws[:20]
     expected = np.stack([likelihood.gradient(draw) for draw in wide])
     assert_allclose(likelihood.gradient(wide), expected, atol=1e-9)
+
+
+def ranked_first(costs, top):
+    """Rankings of runs with the given costs (instances, algorithms), of which ``top`` count."""
+    recorded = [
+        Run(f"a{k + 1}", f"i{i + 1}", [1.0], [cost], 1.0)
+        for i, row in enumerate(costs)
+        for k, cost in enumerate(row)
+        if np.isfinite(cost)
+    ]
+    return rank(Runs.from_records(recorded, direction="minimize"), [1.0], ties="averaged", top=top)
+
+
+def first_factors(costs, mu, top):
+    """The first ``top`` factors of Plackett-Luce; a tie is the mean over its orders."""
+    total = 0.0
+    for row in costs:
+        known = [k for k, cost in enumerate(row) if np.isfinite(cost)]
+        orders = [o for o in permutations(known) if (np.diff(row[list(o)]) >= 0).all()]
+        # A tie that begins among the first counts in full.
+        last = max(row[k] for k in known if sum(row[known] < row[k]) < top)
+        n_counted = sum(row[known] <= last)
+        for order in orders:
+            left = [mu[list(order[place:])] for place in range(n_counted)]
+            total += sum(u[0] - np.log(np.exp(u).sum()) for u in left) / len(orders)
+    return total
+
+
+@FORMS
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("top", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_the_first_of_rankings_are_the_first_factors(form, tied, top, n):
+    """Nothing is said of the order behind them, although orders of ties are averaged."""
+    rng = np.random.default_rng(10 * n + top)
+    costs = rng.integers(0, 3, (8, n)) if tied else rng.normal(size=(8, n))
+    costs = costs.astype(float)
+    costs[0, 0] = np.nan
+    rankings = ranked_first(costs, top)
+    mu = rng.normal(size=n)
+    likelihood = form.from_rankings(rankings)
+    assert_allclose(likelihood.value(mu[None]), first_factors(costs, mu, top))
+    assert_allclose(likelihood.gradient(mu[None]).sum(), 0.0, atol=1e-12)
+    merged = form.from_rankings(merge_comparisons(rankings))
+    assert_allclose(merged.value(mu[None]), likelihood.value(mu[None]))
+
+
+def test_what_is_behind_the_first_stays_so_in_a_selection():
+    costs = np.random.default_rng(3).normal(size=(12, 5))
+    rankings = ranked_first(costs, 3)
+    kept = ["a1", "a2", "a4"]
+    mu = np.array([0.4, -0.3, 0.2])
+    expected = 0.0
+    for row in costs:
+        # Of the first three, in order, those that are kept are chosen from all that are left.
+        first = [k for k in np.argsort(row)[:3] if f"a{k + 1}" in kept]
+        chosen = [kept.index(f"a{k + 1}") for k in first]
+        rest = [k for k in range(3) if k not in chosen]
+        for place in range(len(chosen)):
+            choice = mu[chosen[place:] + rest]
+            expected += choice[0] - np.log(np.exp(choice).sum())
+    some = rankings.among(kept)
+    halves = some.take(range(5)).join(some.take(range(5, 12)))
+    for same in (some, halves, select_algorithms(rankings, [0, 1, 3])):
+        assert_allclose(build_likelihood(same).value(mu[None]), expected)
+
+
+@pytest.mark.parametrize("top", [1, 2, 4])
+def test_the_first_of_rankings_recover_the_truth(top):
+    truth = np.array([[1.0, 0.5, 0.0, -0.5, -1.0]])
+    runs = simulate_runs(truth, 3000, seed=2)
+    posterior = fit(runs, times=[0.0], top=top, ties="averaged", evidence="rankings")
+    ratings = np.exp(truth) / np.exp(truth).sum()
+    assert_allclose(posterior.mean(), ratings, atol=0.03)

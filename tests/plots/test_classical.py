@@ -66,7 +66,7 @@ def test_the_last_time_of_the_area_is_not_that_of_a_crashed_run():
 
 def test_a_last_time_that_leaves_out_part_of_the_runs_causes_a_warning():
     pytest.importorskip("iohinspector")
-    short = pb.Run("b", "3", [1], [5.0], until=50)
+    short = pb.Run("b", "3", [1], [5.0], until=50, status=pb.Status.CUT)
     runs = pb.Runs.from_records([*RUNS, short], direction="minimize", clock="evaluations")
     with pytest.warns(pb.DataWarning, match=r"until 50 evaluations.* 4 of 5 runs.* until="):
         assert aocc_data(runs, low=0.01, high=10).until == 50

@@ -23,7 +23,7 @@ def make_runs() -> Runs:
         records[1]._replace(time=[0, 3], value=[-16.0, -10.0]),
         records[2]._replace(time=[3], value=[0.0]),
     ]
-    return Runs.from_records(records, direction="minimize", bounds=bounds)
+    return Runs.from_records(records, direction="minimize", bounds=bounds).read_as("cut")
 
 
 def test_gaps():

@@ -158,7 +158,7 @@ def test_what_is_no_event_is_refused(line):
 
 def test_arrays_become_plain_numbers():
     run = normalise_run(Run("a", 1, np.array([1, 2]), np.array([[3.0], [2.0]]), np.float64(5), 0))
-    assert run == Run("a", "1", (1.0, 2.0), (3.0, 2.0), 5.0, 0, Status.CUT)
+    assert run == Run("a", "1", (1.0, 2.0), (3.0, 2.0), 5.0, 0, Status.UNSTATED)
     with pytest.raises(DataError, match="nan"):
         normalise_run(Run("a", "1", [1], [float("nan")], 5))
 

@@ -24,6 +24,7 @@ from polarbear.inference.posterior import Posterior
 from polarbear.racing.events import Asked, Decided, from_json, to_json
 from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
+from polarbear.racing.verifying import verify_decisions
 from racers import SKILL, check_invariants, drive, history, per_look, quick_fit, race_of, solve
 
 SEEDS = st.integers(0, 10_000)
@@ -172,8 +173,11 @@ def test_the_draw_of_instances_does_not_depend_on_their_order():
 def test_a_race_says_who_of_all_still_races_and_whether_instances_are_enough():
     race = drive(race_of(("good", "twin", "bad"), instances=[f"f{k}" for k in range(10)]))
     assert "race of 3 algorithms" in str(race)
-    assert "2 of 3 still race, 1 pair open" in str(race)
+    assert "2 of 3 remain, 1 pair open\n  remaining   good, twin\n" in str(race)
     assert "no unused instance left" in str(race)
+    race.offer(["f10"])
+    assert race.ask()
+    assert "2 of 3 still race, 1 pair open\n  racing      good, twin\n" in str(race)
     assert str(race_of(("good", "twin"))).startswith("race of 2 algorithms after 0 rounds, 1 pair")
 
 
@@ -710,3 +714,38 @@ def test_runs_that_were_asked_for_and_not_made_are_told_apart():
     for job in jobs[-2:]:
         race.tell(solve(job))
     assert f"spent       {len(jobs)} runs," in str(race)
+
+
+# A baseline that is removed
+
+
+@pytest.mark.parametrize("names", ["ab", "abc"])
+@pytest.mark.parametrize("by", ["failures", "hand"])
+def test_without_its_baseline_a_race_compares_nothing(names, by):
+    rules = pb.Rules(baseline="a", max_failures=3)
+    race = Race([*names], [1, 2], direction="minimize", rules=rules)
+    for job in race.ask():
+        crashed = job.algorithm == "a" and by == "failures"
+        end = {"status": Status.CRASHED, "until": 1.0} if crashed else {}
+        race.tell(job.run([], [], **end) if crashed else job.run([1], [1.0]))
+    if by == "hand":
+        race.remove("a", "no licence")
+    for _ in range(2):
+        assert race.ask() == ()
+        assert race.ended == "baseline removed, so nothing is compared"
+        assert not race.resolved
+        assert race.events.count(race.events[-1]) == 1
+    assert str(race.verdict("b")) == "b is undecided: the baseline a does not race"
+    assert "ended       baseline removed, so nothing is compared" in str(race)
+    assert "settled (baseline removed, so nothing is compared)" in race.describe_methods()
+    assert Race.from_events(race.events).ended == race.ended
+    assert all(one.is_identical for one in verify_decisions(race.events))
+    race.add("a")
+    race.ask()
+    assert race.ended in (None, "resolved")
+
+
+def test_a_baseline_that_never_took_part_is_an_error():
+    race = Race(["old", "new"], [1], direction="minimize", rules=pb.Rules(baseline="odl"))
+    with pytest.raises(DataError, match=r"baseline='odl' is not in the race; .*'old'"):
+        race.ask()

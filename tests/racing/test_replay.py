@@ -9,7 +9,10 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError
-from racers import per_look, quick_fit
+from polarbear.plots.run_allocation import allocation_data
+from polarbear.racing.events import Told
+from polarbear.reporting.content import make_document
+from racers import drive, per_look, quick_fit, race_of
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
@@ -29,7 +32,8 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert not found.resolved
     assert found.full == (420, 4_200_000)
     assert len(found.runs) < found.spent.runs == found.n_runs < 420
-    assert found.spent.time > found.runs.until.sum()  # some were made again for longer
+    assert found.state.extends
+    assert found.spent.time == pytest.approx(found.runs.until.sum())
     assert 0.1 < found.saved < 0.9
     assert found.rounds > 2
     assert "of 420 recorded runs" in str(found)
@@ -109,3 +113,39 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     assert found.spent.runs > found.full.runs  # with those that are not there, and extensions
     assert found.used <= found.full.runs == len(records)
     assert f"used        {found.used} of {len(records)} recorded runs" in str(found)
+
+
+def test_an_extended_run_costs_its_final_length():
+    """A replay reads a recorded run on; its cost is that of the picture of the allocation."""
+    race = pb.replay(pb.example())
+    assert race.state.extends
+    assert race.spent.time == pytest.approx(race.runs.until.sum())
+    assert allocation_data(race).time.sum() == pytest.approx(race.spent.time)
+    table = make_document(race)["race"]["allocation"]
+    assert sum(one["time"] for one in table) == pytest.approx(race.spent.time)
+    assert race.saved == pytest.approx(1 - race.spent.time / race.full.time)
+    assert 0 < race.saved < 1
+    assert pb.Race.from_events(race.events).spent == race.spent
+
+
+def test_a_limit_of_time_counts_what_extensions_add():
+    whole = pb.replay(pb.example())
+    limited = pb.replay(pb.example(), pb.Rules(max_time=whole.spent.time))
+    assert limited.spent == whole.spent
+    less = pb.replay(pb.example(), pb.Rules(max_time=0.9 * whole.spent.time))
+    assert less.ended == "max_time"
+    assert less.spent.time <= 0.9 * whole.spent.time
+
+
+def test_a_race_pays_for_runs_that_it_repeats_for_longer():
+    """Solvers cannot be continued, so a race that makes its runs repeats one from its start."""
+    names = [f"f{k}" for k in range(12)]
+    race = next(
+        one
+        for seed in range(20)
+        if (one := drive(race_of(instances=names, seed=seed))).state.extends
+    )
+    told = sum(event.run.until for event in race.events if isinstance(event, Told))
+    assert race.spent.time == pytest.approx(told)
+    assert race.spent.time > race.runs.until.sum()
+    assert allocation_data(race).time.sum() == pytest.approx(told)

@@ -205,7 +205,7 @@ class TestBenchopt:
         descent = next(run for run in runs if run.algorithm == "CD")
         assert_allclose(descent.value[[0, -1]], [48.9203906, 0.28521749])
         others = {run.status for run in runs if run.algorithm != "Normal-Equations"}
-        assert others == {Status.CUT}
+        assert others == {Status.CUT, Status.UNSTATED}  # the files do not say why they stopped
 
     def test_as_csv_and_by_another_objective(self, tmp_path):
         pandas = pytest.importorskip("pandas")

@@ -224,7 +224,10 @@ def test_a_row_with_an_empty_value_and_a_failure_is_a_run_without_a_value(tmp_pa
     assert runs[1].until == float(time or 0)
     assert rank(runs, [1]).order("x", 1) == [[("a",), ("b",)]]
     same = Runs.from_records(
-        [Run("a", "x", [1], [3.0], 1), Run("b", "x", [], [], runs[1].until, status=Status.CRASHED)],
+        [
+            Run("a", "x", [1], [3.0], 1, status=Status.CUT),
+            Run("b", "x", [], [], runs[1].until, status=Status.CRASHED),
+        ],
         direction="minimize",
     )
     assert same == runs

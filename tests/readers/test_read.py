@@ -1,6 +1,7 @@
 """``read`` itself: which format is found, what is said if none is, files, folders and archives."""
 
 import gzip
+import io
 import os
 import re
 import shutil
@@ -219,6 +220,53 @@ def test_the_bound_on_unpacking_is_for_all_files_together(tmp_path, monkeypatch)
         with pytest.raises(DataError, match="unpacks to more than 0 MiB"):
             read(tmp_path / name, direction="minimize")
     assert not unpacked  # the archive says how large its files are
+
+
+def test_what_unpacks_to_many_times_its_size_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("polarbear.data.unpacking.FREE_BYTES", 100_000)
+    rows = (LONG + "CSA,f1,80,0.5\n" * 100_000).encode()  # packed to less than a hundredth
+    (tmp_path / "folder").mkdir()
+    packed = gzip.compress(rows)
+    (tmp_path / "folder" / "a.csv.gz").write_bytes(packed)
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv", rows)
+    with zipfile.ZipFile(tmp_path / "nested.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.csv.gz", packed)
+    with tarfile.open(tmp_path / "a.tar.bz2", "w:bz2") as archive:
+        member = tarfile.TarInfo("a.csv")
+        member.size = len(rows)
+        archive.addfile(member, io.BytesIO(rows))
+    for name in ("folder", "a.zip", "nested.zip", "a.tar.bz2"):
+        with pytest.raises(DataError, match=r"over 100 times its size: if you trust it, unpack it"):
+            read(tmp_path / name, direction="minimize")
+    with zipfile.ZipFile(tmp_path / "stored.zip", "w") as archive:
+        archive.writestr("a.csv", rows)
+    assert len(read(tmp_path / "stored.zip", direction="minimize")) == 2
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_header_of_a_tar_archive_cannot_ask_for_gigabytes(tmp_path, kind):
+    header = tarfile.TarInfo("name")
+    header.size, header.type = 4 * 2**30, kind
+    (tmp_path / "a.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(512))
+    with pytest.raises(DataError, match="a.tar: unpacks to more than 16 MiB"):
+        read(tmp_path / "a.tar", direction="minimize")
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_archive_with_two_files_of_one_name_is_refused(tmp_path):
+    other = LONG.replace("0.5", "0.1")
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for rows in (LONG, other):
+            archive.writestr("runs/a.csv", rows)
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, rows in (("runs/a.csv", LONG), ("./runs/a.csv", other)):
+            member = tarfile.TarInfo(name)
+            member.size = len(rows)
+            archive.addfile(member, io.BytesIO(rows.encode()))
+    for name in ("a.zip", "a.tar"):
+        with pytest.raises(DataError, match=rf"{name}: holds 2 files named 'runs/a.csv'"):
+            read(tmp_path / name, direction="minimize")
 
 
 def test_a_zip_is_opened_once(tmp_path, monkeypatch):

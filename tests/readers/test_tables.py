@@ -92,7 +92,8 @@ class TestWide:
     TEXT = "algorithm,instance,seed,100,t=1e3,time_5000\nA,f1,1,5,4,\nA,f1,2,,3,2\nB,f1,1,,,\n"
 
     def test_a_column_per_time_and_empty_cells(self, tmp_path):
-        runs = read(file(tmp_path, self.TEXT), direction="minimize", clock="evaluations")
+        path = file(tmp_path, self.TEXT)
+        runs = read(path, direction="minimize", clock="evaluations", ended="cut")
         assert runs.until.tolist() == [1000, 5000, 0]
         nan, inf = float("nan"), float("inf")
         assert_array_equal(
@@ -102,7 +103,7 @@ class TestWide:
 
     def test_nothing_was_recorded_where_a_cell_is_empty(self, tmp_path):
         text = "algorithm,instance,100,200,300\nA,f1,5,,4\nB,f1,,7,\n"
-        runs = read(file(tmp_path, text), direction="minimize")
+        runs = read(file(tmp_path, text), direction="minimize", ended="cut")
         inf, nan = float("inf"), float("nan")
         assert_array_equal(runs.at([100, 200, 300]), [[5, 5, 4], [inf, 7, nan]])
 
@@ -173,6 +174,6 @@ def test_parquet_of_something_else_is_refused_with_its_columns(tmp_path):
 
 def test_editors_know_all_options_of_read_and_fit():
     known = set().union(*(_list_options(row.read) for row in FORMATS))
-    assert known == ReadOptions.__annotations__.keys()
-    naming = {"clock", *(field.name for field in fields(ColumnNaming)), *RANKING_OPTIONS}
+    assert known | {"ended"} == ReadOptions.__annotations__.keys()
+    naming = {"clock", "ended", *(field.name for field in fields(ColumnNaming)), *RANKING_OPTIONS}
     assert naming | {"draws", "start"} == DataOptions.__annotations__.keys()

@@ -472,3 +472,19 @@ def test_many_algorithms_are_found_by_their_names(browser, tmp_path):
         page.locator("#ratings .find").fill("")
         expect(page.locator("#names .chip")).to_have_count(few)
         assert visit.errors == []
+
+
+@pytest.mark.slow
+def test_targets_at_gaps_are_shown_and_typed_as_gaps(browser, tmp_path):
+    runs = pb.example()
+    targets = pb.targets.from_optima(0.0, runs, gaps=[10, 1, 0.1, 1e-8])
+    path = pb.report(pb.fit(runs, targets=targets), tmp_path / "report.html")
+    with browsers.Visit(browser, path.as_uri()) as visit:
+        page = visit.page
+        ticks = page.locator("#ratings svg text.tick.middle").all_text_contents()
+        assert {"10", "1e-8"} <= set(ticks)
+        ask(page, "uniform", "expected", low=1, high=1e-8)
+        assert page.input_value("#high-input") == "1e-8"
+        assert page.input_value("#low-input") == "1"
+        assert "from 1 to 1e-8 precision targets" in page.text_content("main")
+        assert visit.errors == []

@@ -138,10 +138,44 @@ def test_the_statuses_of_a_race_are_those_that_the_race_gave():
         for name, one in sentences.items():
             verdict = replay.verdict(name)
             assert one["status"] == verdict.status
-            if name not in by_posterior or by_posterior[name].status != verdict.status:
+            if name not in by_posterior:
                 assert one["text"] == f"{verdict}."
+            elif by_posterior[name].status != verdict.status:
+                said = f"{verdict}. By the posterior of the same runs alone, "
+                assert one["text"].startswith(f"{said}{name} is ")
                 n_different += 1
     assert n_different
+
+
+def test_where_proof_and_posterior_of_a_race_differ_the_report_says_so():
+    """The posterior is certain of a lead that e-values have not proven."""
+    truth, times = np.array([[0.9, 0.0, 0.0]] + [[0.0, 0.0, 0.05]] * 11), np.geomspace(10, 2000, 12)
+    runs = pb.simulation.simulate_runs(truth, 600, 3, times, persistence=0.5)
+    content = make_document(pb.replay(runs, times=times, rules=pb.Rules(epsilon=0.1)))
+    (text,) = (one["text"] for one in content["verdict"]["sentences"] if one["algorithm"] == 2)
+    assert "a3 is at par with a1 within 0.1 at some times, and not proven to be ahead at a" in text
+    assert "By the posterior of the same runs alone, a3 is a member of the Pareto set (P = " in text
+    assert "certain" not in text
+
+
+def test_a_report_after_the_end_says_what_the_undecided_lack():
+    truth = np.array([[1.5, 0, 0, -1, -0.5]] + [[0.3, 0.5, 0.4, -0.8, -1]] * 3)
+    replay = pb.replay(pb.simulation.simulate_runs(truth, 40, seed=0))
+    content = make_document(replay)
+    undecided = [one for one in replay.statuses() if one.status == "undecided"]
+    sure = [one for one in undecided if one.prob_in_pareto > 0.95]
+    assert replay.ended == "no instances left"
+    assert sure
+    texts = {one["algorithm"]: one["text"] for one in content["verdict"]["sentences"]}
+    for one in undecided:
+        text = texts[content["algorithms"].index(one.algorithm)]
+        assert " that it is a member" in text
+        assert ("member, which is not proven): not settled with " in text) == (one in sure)
+        assert " that it is a member" in one.brief()
+    facts = content["race"]["facts"]
+    assert "racing" not in facts
+    assert facts["remaining"] == ", ".join(replay.pareto)
+    assert facts["open"].endswith("pairs of algorithms that remain")
 
 
 def test_the_runs_of_the_table_add_up_to_what_was_spent():
@@ -159,7 +193,7 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     content = make_document(race)
     assert content["algorithms"] == ["a", "b"]
-    nothing = {"sentences": [], "summary": "Nothing is decided yet.", "close": []}
+    nothing = {"cautions": [], "sentences": [], "summary": "Nothing is decided yet.", "close": []}
     assert content["verdict"] == nothing
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))

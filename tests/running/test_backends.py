@@ -159,6 +159,16 @@ def test_solvers_that_cannot_be_loaded_stop_the_race(tmp_path, monkeypatch):
         backend.close()
 
 
+def test_an_executor_can_start_a_backend_of_its_own(expected):
+    class Own:
+        def start_backend(self, setup):
+            return start_backend(setup, 1)
+
+    with closing(start_backend(setup_of(), Own())) as backend:
+        backend.submit(jobs_of(["good", "quick", "naps"], 4))
+        assert decisions(wait_for_outcomes(backend)) == expected
+
+
 def test_an_executor_that_is_shut_down_is_an_error():
     pool = ThreadPoolExecutor(1)
     pool.shutdown()

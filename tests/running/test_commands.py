@@ -98,6 +98,8 @@ def test_a_program_that_fails_says_why():
     assert run(program("raise SystemExit(30)")).run.status == Status.FINISHED
     fallen = run(program("import os; os.kill(os.getpid(), 11)"))
     assert (fallen.run.status, "signal 11" in fallen.why) == (Status.CRASHED, True)
+    killed = run(program("import os; os.kill(os.getpid(), 9)"))
+    assert (killed.run.status, "signal 9" in killed.why) == (Status.KILLED, True)
     missing = run(Command(["no-such-program"], O))
     assert "cannot start 'no-such-program': no folder of PATH" in missing.why
 
@@ -283,3 +285,13 @@ def test_check_gives_programs_no_advice_about_python():
     assert "yield" not in checked.problems["p"]
     assert "which began: cost 7" in checked.problems["p"]
     assert "yield" in checked.problems["f"]
+
+
+@pytest.mark.parametrize(("ended", "status"), [("finished", Status.FINISHED), ("cut", Status.CUT)])
+def test_a_program_that_ends_by_itself_has_finished_or_was_cut_by_its_own_limit(ended, status):
+    command = program("print('o 3')", ended=ended)
+    outcome = run(command)
+    assert outcome.run.status is status
+    assert outcome.run.until < 60
+    with pytest.raises(SolverError, match="ended='gone': expected 'cut' or 'finished'"):
+        program("", ended="gone")

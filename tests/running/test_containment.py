@@ -79,7 +79,8 @@ MISBEHAVIOUR = {
     "backwards": (Status.CRASHED, "reported time 2 after 3"),
     "infinite_time": (Status.CRASHED, "inf is not a time"),
     "recursion": (Status.CRASHED, "RecursionError"),
-    "killed": (Status.KILLED, "killed from outside"),
+    "killed": (Status.KILLED, "killed from outside: perhaps the machine was out of memory"),
+    "terminated": (Status.KILLED, "killed from outside, by SIGTERM"),
 }
 
 

@@ -116,6 +116,14 @@ def test_results_stay_until_the_next_are_asked_for(tmp_path, code):
     assert list((folder / "results").iterdir()) == []
 
 
+def test_a_job_whose_result_is_not_kept_can_be_submitted_again(tmp_path, code):
+    backend = backend_at(tmp_path / "spool")
+    for _ in range(2):
+        backend.submit(jobs_of("quick", n=1))
+        assert run_folder_jobs(tmp_path / "spool", code, max_runs=1, idle_seconds=2.0) == 1
+        assert len(backend.outcomes()) == 1
+
+
 def test_unclaimed_jobs_can_be_cancelled(tmp_path):
     backend = backend_at(tmp_path)
     backend.submit(jobs_of("quick", "naps"))
@@ -218,6 +226,11 @@ def test_what_is_wrong_is_said(tmp_path, code, capsys):
         wrong.write_text(text)
         assert main(["worker", str(folder), "--solvers", str(wrong), "--idle", "0"]) == 1
         assert message in capsys.readouterr().err
+    race = json.loads((folder / "race.json").read_text())
+    del race["patience"]
+    (folder / "race.json").write_text(json.dumps(race))
+    with pytest.raises(SolverError, match=r"does not match .*: 'patience'"):
+        run_folder_jobs(folder, code)
     (folder / "race.json").write_text(json.dumps({"version": 7}))
     with pytest.raises(SolverError, match="has format 7"):
         run_folder_jobs(folder, code)

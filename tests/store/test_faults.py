@@ -11,12 +11,14 @@ import time
 
 import pytest
 
+import course
 import killing
 from polarbear.data.run import Run
 from polarbear.errors import DataWarning, StoreError
 from polarbear.racing.events import Added, Started, Told
 from polarbear.racing.rules import Rules
 from polarbear.store.opening import open_store
+from polarbear.store.postgres import PostgreSQL
 from waiting import PATIENCE, wait_until
 
 BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, Rules())
@@ -79,6 +81,23 @@ def test_whoever_gets_around_the_lock_fences_the_other(tmp_path):
             old.append([Added("a")])
         assert list(new.read()) == [BEGIN, Added("b")]
     old.close()
+
+
+def test_a_file_with_two_names_has_no_writer_under_the_second(tmp_path):
+    where, link = tmp_path / "race.db", tmp_path / "link.db"
+    with open_store(where) as store:
+        store.append([BEGIN])
+        link.hardlink_to(where)
+        with pytest.raises(StoreError, match=r"link.db is one of 2 names .*find FOLDER -samefile"):
+            open_store(link)
+        store.append([Added("a")])
+    with pytest.raises(StoreError, match="hard links"):  # nobody knows which name has the log
+        open_store(where)
+    with open_store(link, read_only=True) as reader:
+        assert list(reader.read()) == [BEGIN, Added("a")]
+    link.unlink()
+    with open_store(where) as store:
+        assert list(store.read()) == [BEGIN, Added("a")]
 
 
 @pytest.mark.slow
@@ -262,6 +281,7 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice_in_postgresql(server):
 # Servers
 
 
+@pytest.mark.filterwarnings("ignore:.* the database server has not answered since")
 def test_a_server_that_restarts_is_waited_for(server):
     where = f"{server.url}#restarts"
     stop = threading.Event()
@@ -305,6 +325,62 @@ def test_a_server_that_stays_away_is_said_and_later_it_goes_on(server, monkeypat
             server.start()
         store.append([Added("a")])
         assert list(store.read()) == [BEGIN, Added("a")]
+
+
+def test_a_race_says_that_its_server_is_frozen_and_goes_on_as_if_it_had_not_been(
+    server, monkeypatch
+):
+    for name, seconds in (("ANSWER", 1.0), ("NOTICE", 0.2), ("RECONNECT", PATIENCE)):
+        monkeypatch.setattr(f"polarbear.store.postgres.{name}_SECONDS", seconds)
+    attempts, thawing = [], []
+    connect = PostgreSQL._connect
+
+    def counted(database):
+        attempts.append(database)
+        connect(database)
+
+    monkeypatch.setattr(PostgreSQL, "_connect", counted)
+
+    def freeze(status):
+        if not thawing and status.spent.runs >= 20:
+            stack = contextlib.ExitStack()
+            stack.enter_context(server.frozen())
+            thawing.append(threading.Thread(target=thaw, args=[stack]))
+            thawing[0].start()
+
+    def thaw(stack):
+        with stack:  # the first connection is given up, and somebody was told
+            wait_until(lambda: len(attempts) > 1 and caught)
+
+    rules = course.short(60)
+    with course.run(rules=rules) as expected:
+        with pytest.warns(DataWarning, match="database server has not answered since") as caught:
+            disturbed = course.run(f"{server.url}#frozen", rules=rules, progress=freeze)
+        thawing[0].join()
+        monkeypatch.undo()
+        with disturbed:
+            assert course.decisions(disturbed._store.read()) == course.decisions(expected.events)
+            assert course.told(disturbed._store.read()) == course.told(expected.events)
+            assert disturbed._store.status().store.epoch == 1
+
+
+def test_a_server_that_stays_frozen_is_said_and_later_it_goes_on(server, monkeypatch):
+    monkeypatch.setattr("polarbear.store.postgres.ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("polarbear.store.postgres.RECONNECT_SECONDS", 0.5)
+    with open_store(f"{server.url}#ice") as store:
+        store.append([BEGIN])
+        with server.frozen(), pytest.raises(StoreError, match=r"has been away for 0.5 s \("):
+            store.append([Added("a")])
+        monkeypatch.undo()
+        store.append([Added("a")])
+        assert list(store.read()) == [BEGIN, Added("a")]
+
+
+def test_connections_are_kept_alive_unless_the_url_says_otherwise(server):
+    with open_store(f"{server.url}?keepalives_idle=99&connect_timeout=7#alive") as store:
+        used = store._database._connection.info.get_parameters()
+    expected = {"keepalives_idle": "99", "connect_timeout": "7", "tcp_user_timeout": "20000"}
+    assert expected.items() <= used.items()
 
 
 def test_a_server_that_does_not_write_through_is_warned_of(server):

@@ -8,7 +8,10 @@ import socket
 import subprocess
 import tempfile
 import time
+from contextlib import contextmanager
 from pathlib import Path
+
+import psutil
 
 try:
     import psycopg
@@ -82,6 +85,20 @@ class Server:
         """SIGINT: shut down at once; SIGQUIT: without writing anything; SIGKILL: like a crash."""
         self.process.send_signal(how)
         self.process.wait(60)
+
+    @contextmanager
+    def frozen(self):
+        """Stop all processes of the server for a while; the kernel still accepts connections."""
+        first = psutil.Process(self.process.pid)
+        first.suspend()  # before its children, so that there are no more of them
+        every = [first, *first.children(recursive=True)]
+        for process in every[1:]:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in every:
+                process.resume()
 
     def remove(self):
         if self.process.poll() is None:

@@ -191,6 +191,11 @@ def killed(job):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def terminated(job):
+    first(job)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def silent(_):
     return None
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from polarbear.data.positions import UNKNOWN, compute_positions
 from polarbear.data.rankings import Rankings
@@ -32,18 +33,17 @@ def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
     return fit_independent(build_likelihood(rankings), alpha, n_times, n).mean
 
 
-def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
-    """Return rankings at a selection of their times, given by index."""
-    rows = np.asarray(rows)
-    return replace(rankings, times=rankings.times[rows], position=rankings.position[rows])
-
-
 def to_dense_positions(rankings: Rankings) -> NDArray[np.integer]:
     """Return positions (times, comparisons, algorithms), with -1 for absent or unknown ones."""
+    return _spread_entries(rankings, rankings.position, UNKNOWN)
+
+
+def _spread_entries(rankings: Rankings, values: NDArray[Any], absent: int) -> NDArray[Any]:
+    """Return values (times, entries) as an array (times, comparisons, algorithms)."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
     shape = (len(rankings.times), len(rankings.instance), len(rankings.algorithms))
-    dense = np.full(shape, UNKNOWN, dtype=rankings.position.dtype)
-    dense[:, comparison, rankings.algorithm] = rankings.position
+    dense = np.full(shape, absent, dtype=values.dtype)
+    dense[:, comparison, rankings.algorithm] = values
     return dense
 
 
@@ -55,6 +55,9 @@ def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings
     [[('a3',), ('a1',)]]
     """
     kept = to_dense_positions(rankings)[:, :, list(algorithms)].astype(np.float64)
+    rest = rankings.behind_top
+    if rest is not None:
+        rest = _spread_entries(rankings, rest, False)[:, :, list(algorithms)].reshape(len(rest), -1)
     position = compute_positions(np.where(kept == UNKNOWN, np.nan, kept))
     comparisons, n = position.shape[1:]
     return replace(
@@ -63,6 +66,7 @@ def select_algorithms(rankings: Rankings, algorithms: Sequence[int]) -> Rankings
         position=position.reshape(len(rankings.times), -1),
         algorithm=np.tile(np.arange(n, dtype=np.int32), comparisons),
         offset=np.arange(comparisons + 1, dtype=np.int64) * n,
+        behind_top=rest,
     )
 
 

@@ -152,6 +152,8 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "pareto": posterior.pareto(arguments.certainty),
         "in_pareto": posterior.prob_in_pareto(),
         "mistaken": posterior.prob_any_wrong_elimination(arguments.certainty),
+        "cautions": posterior.facts(arguments.certainty).cautions,
+        "runs": {one.algorithm: one.counts for one in posterior.ends},
         "verdict": verdict.splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),
         "pairs": posterior.pairs(arguments.certainty),
@@ -328,6 +330,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
     losses = _count_losses(arguments, times, among=candidates)
     plain = {
         "algorithms": selection.algorithms,
+        "cautions": selection.cautions,
         "preference": selection.preference,
         "clock": ratings.clock,
         "range": {"asked": selection.asked, "used": selection.used},

@@ -17,7 +17,7 @@ SourceKind = Literal["results", "posterior", "ratings", "selector", "store"]
 
 READING_OPTIONS = (
     "direction", "format", "clock", *COLUMN_OPTIONS,
-    "until", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
+    "until", "ended", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
     "violation", "best_so_far",
 )  # fmt: skip
 TIME_OPTIONS = ("times", "start", "stop", "targets")
@@ -65,8 +65,11 @@ def _detect_archive_kind(path: Path) -> SourceKind:
     import json
     import zipfile
 
+    from polarbear.data.unpacking import check_zip
+
     try:
         with zipfile.ZipFile(path) as file:
+            check_zip(file)
             if "header.npy" in file.namelist():  # a text of four bytes for each character
                 header = file.read("header.npy").replace(b"\0", b"")
                 return "selector" if _SELECTOR_SIGNATURE in header else "results"
@@ -199,8 +202,9 @@ def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> An
 
 
 def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``fit``: those given, else those of the race in a store."""
+    """Return the options of ``fit``: those given, else of the preset or the race in a store."""
     from polarbear.racing.model import Model
+    from polarbear.racing.rules import PAPER_FIT
 
     source = get_source(arguments)
     given = {
@@ -217,7 +221,8 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
     known = model.fit_options()
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
-    return Model.of({**known, **given}).fit_options()
+    preset = PAPER_FIT if getattr(arguments, "preset", None) == "paper" else {}
+    return Model.of({**known, **preset, **given}).fit_options()
 
 
 def describe_model(arguments: argparse.Namespace) -> dict[str, str]:

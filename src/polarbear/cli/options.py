@@ -92,9 +92,7 @@ class _Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def add_file_argument(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, *names: str, **more: Any
-) -> None:
+def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
     """Add an argument that is a file name, so that shells complete it."""
     parser.add_argument(*names, **more).complete = FILE_COMPLETION  # type: ignore[attr-defined]
 
@@ -139,6 +137,13 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         action=GivenOption,
         help="until when runs were observed: a column, a time for all, 'last' (until the last row "
         "of the run) or 'instance' (until the last row of any run on the instance)",
+    )
+    group.add_argument(
+        "--ended",
+        choices=("cut", "finished"),
+        action=GivenOption,
+        help="how runs ended where nothing says it: they were cut, and are unknown after their "
+        "end, or they finished by themselves, and keep their value (the data decide)",
     )
     group.add_argument("--pattern", metavar="REGEX", action=GivenOption, help=PATTERN_HELP)
     group.add_argument(

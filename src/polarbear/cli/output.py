@@ -96,11 +96,9 @@ def use_option_names(message: str, arguments: argparse.Namespace | None) -> str:
     'pass --direction minimize or --direction maximize'
     >>> use_option_names("pass repeats=True, or name it with instance=('...', '...')", arguments)
     'pass --repeats, or name it with --instance NAME --instance NAME'
-    >>> use_option_names("with times=pb.grid.log(1, 16, 30)", argparse.Namespace(times=None))
-    'with --times 1,2,4,8,16'
-    >>> arguments = argparse.Namespace(times=None, start=None)
-    >>> use_option_names("start later with times=pb.grid.from_runs(runs, start=10)", arguments)
-    'start later with --from 10'
+    >>> arguments = argparse.Namespace(times=None, start=None, stop=None)
+    >>> use_option_names("with times=pb.grid.from_runs(runs, start=10, stop=90)", arguments)
+    'with --from 10, --to 90'
     >>> arguments = argparse.Namespace(names=None, columns=None)
     >>> message = "pass names='{instance}.csv', columns={'time': ['fe', 'n']}"
     >>> print(use_option_names(message, arguments))
@@ -153,10 +151,6 @@ def _format_option(parameter: str, value: str) -> str:
 
 def _to_shell_words(value: str) -> list[str]:
     """Convert a Python value to shell words, one for each use of the option."""
-    if grid := _LOG_GRID.fullmatch(value):
-        first, last = float(grid[1]), float(grid[2])
-        times = (first * (last / first) ** (k / 4) for k in range(5))
-        return [",".join(f"{time:.4g}" for time in times)]
     if value.startswith("{"):
         pairs = ((key, _QUOTED.findall(names)) for key, names in _DICT_ITEM.findall(value))
         return [shlex.quote(f"{key}={','.join(names)}") for key, names in pairs]
@@ -174,8 +168,7 @@ _DICT_ITEM = re.compile(r"'([^']*)': (\[[^\]]*\])")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
 _QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
 _READ_CALL = re.compile(r"\bpb\.read\((.*)\)$")
-_LOG_GRID = re.compile(r"pb\.grid\.log\(([^,]+), ([^,]+), \d+\)")
 _PARAMETER = re.compile(
     r"\b(?P<name>[a-z_]+)="
-    r"(?P<value>\{[^{}]*\}|(?:pb\.grid\.log)?\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
+    r"(?P<value>\{[^{}]*\}|\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
 )

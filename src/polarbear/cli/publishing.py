@@ -10,7 +10,6 @@ from polarbear.cli.output import check_output_path
 from polarbear.errors import DataError
 
 EXIT_NOT_VERIFIED = 1
-TITLE_HELP = "title of the report"
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -42,39 +41,6 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     add_file_argument(supplement, "target", nargs="?", help="the zip file to write")
     add_file_argument(supplement, "--verify", metavar="FILE", help="a supplement to verify")
     add_json_option(supplement)
-
-    board = add_command(
-        commands,
-        "board",
-        "write a race as a web site of static pages: standings, history, runs, feeds",
-        "Any web server can serve the folder. The same command again updates it, also while the "
-        "race runs.",
-        positionals="STORE FOLDER",
-        examples=("board race.db site/ --url https://races.example.org",),
-        run=_run_board,
-    )
-    add_file_argument(board, "store", help=STORE_HELP)
-    add_file_argument(board, "folder", help="the folder to write; it may exist")
-    board.add_argument("--title", help=TITLE_HELP)
-    board.add_argument("--url", default="", help="address of the server that workers join")
-    add_json_option(board)
-
-
-def _run_board(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from polarbear.live.snapshots import name_of_store
-    from polarbear.reporting.static_site import write_site
-
-    refuse_race_file(arguments.store)
-    with polarbear.open_store(arguments.store, read_only=True) as store:
-        events = list(store.read(arrays=True))
-    folder = Path(arguments.folder)
-    title = arguments.title or f"Race {name_of_store(arguments.store)}"
-    n_files = write_site(events, folder, title=title, url=arguments.url)
-    text = f"{folder}: {n_files} files, begin with {folder / 'index.html'}"
-    print_answer(arguments, text, {"folder": str(folder), "files": n_files})
-    return 0
 
 
 def _run_cite(arguments: argparse.Namespace) -> int:

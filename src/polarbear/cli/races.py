@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from polarbear.cli.answers import collect_provenance, print_answer
-from polarbear.cli.hosting import add_hub_options, read_token
 from polarbear.cli.options import (
     add_command,
     add_file_argument,
@@ -77,7 +76,6 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         metavar="FOLDER",
         help="leave the runs to `polarbear worker` processes that share this folder",
     )
-    add_hub_options(parser)
     parser.add_argument(
         "--accept-changes",
         action="store_true",
@@ -91,7 +89,6 @@ def _run_race(arguments: argparse.Namespace) -> int:
     from polarbear.running.solvers.configuration import load
 
     places = {"--workers": arguments.workers, "--dask": arguments.dask, "--spool": arguments.spool}
-    places["--hub"] = arguments.hub
     chosen = [name for name, value in places.items() if value is not None]
     if len(chosen) > 1:
         raise DataError(f"{' and '.join(chosen)} cannot be combined: choose one place to run")
@@ -105,10 +102,6 @@ def _run_race(arguments: argparse.Namespace) -> int:
     if arguments.deadline is not None:
         moment = parse_deadline(arguments.deadline, time.time())
         race = replace(race, rules=replace(race.rules, deadline=moment))
-    if arguments.hub is not None:
-        from polarbear.hub.hub_backend import leave_out_newcomers
-
-        race = replace(race, setup=leave_out_newcomers(race.setup, arguments.hub))
     try:
         with _end_on_signal(signal.SIGTERM):
             _race_and_print(arguments, race, store)
@@ -197,10 +190,6 @@ def _choose_executor(arguments: argparse.Namespace) -> object:
         from polarbear.running.backends.shared_folder import SharedFolder
 
         return SharedFolder(arguments.spool)
-    if arguments.hub is not None:
-        from polarbear.hub.hub_backend import WorkerHub
-
-        return WorkerHub(arguments.hub, arguments.audit)
     return arguments.workers
 
 
@@ -357,28 +346,16 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
     parser = add_command(
         commands,
         "worker",
-        "make runs for a race that has --spool FOLDER, or a server at a URL",
+        "make runs for a race that has --spool FOLDER",
         "One run at a time, in a process of its own. It runs only the solvers of FILE.",
-        positionals="--solvers FILE FOLDER|URL",
+        positionals="--solvers FILE FOLDER",
         examples=(
             "worker /scratch/race --solvers race.toml",
-            "worker https://races.example.org --solvers race.toml --token-file ann.token",
             "worker /scratch/race --solvers solvers.py --most 100",
         ),
         run=_run_worker,
     )
-    add_file_argument(
-        parser,
-        "folder",
-        metavar="FOLDER|URL",
-        help="folder of `polarbear race --spool`, or address of `polarbear serve --workers`",
-    )
-    add_file_argument(
-        parser,
-        "--token-file",
-        metavar="FILE",
-        help="for a URL: the file with the token, else it is in POLARBEAR_TOKEN",
-    )
+    add_file_argument(parser, "folder", help="folder of `polarbear race --spool`")
     add_file_argument(
         parser,
         "--solvers",
@@ -405,19 +382,6 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     # Batch systems send SIGTERM at the time limit: end in good order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
-    if "://" in arguments.folder:
-        from polarbear.hub.web_worker import run_web_jobs
-
-        made = run_web_jobs(
-            arguments.folder,
-            arguments.solvers,
-            read_token(arguments.token_file),
-            idle_seconds=arguments.idle,
-            max_runs=arguments.most,
-            report=say,
-        )
-        print(f"{made} runs made")
-        return 0
     made = run_folder_jobs(
         arguments.folder,
         arguments.solvers,

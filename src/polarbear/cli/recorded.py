@@ -1,7 +1,6 @@
 """Commands that resample or replay results: calibration, replay."""
 
 import argparse
-from typing import Any
 
 import polarbear
 from polarbear.cli.answers import print_answer
@@ -116,6 +115,8 @@ RULE_OPTIONS = (
     "error_control",
     "allocation",
     "batch",
+    "regret",
+    "portfolio",
 )
 
 
@@ -190,15 +191,6 @@ def _make_rules(arguments: argparse.Namespace) -> "polarbear.Rules":
     return polarbear.Rules.from_plain({"preset": arguments.preset, **given})
 
 
-def _get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``fit``; preset "paper" has rankings as evidence by default."""
-    from polarbear.racing.rules import PAPER_FIT
-
-    given = getattr(arguments, "given_options", ())
-    preset = PAPER_FIT if arguments.preset == "paper" and "evidence" not in given else {}
-    return {**get_fit_options(arguments), **preset}
-
-
 def _run_replay(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
     rules = _make_rules(arguments)
@@ -209,7 +201,7 @@ def _run_replay(arguments: argparse.Namespace) -> int:
         rules,
         times=choose_times(runs, arguments),
         seed=arguments.seed,
-        fit=_get_fit_options(arguments),
+        fit=get_fit_options(arguments),
     )
     lines = [str(replayed), *(str(status) for status in replayed.statuses())]
     plain = {
@@ -231,7 +223,7 @@ def _run_replays(
         range(arguments.seed, arguments.seed + arguments.repeat),
         choose_times(runs, arguments),
     )
-    fit = _get_fit_options(arguments)
+    fit = get_fit_options(arguments)
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
         replays = polarbear.replay_many(
             runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map

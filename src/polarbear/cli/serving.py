@@ -1,15 +1,9 @@
 """The command ``serve``, which shows a running race in a browser."""
 
 import argparse
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polarbear.cli.hosting import (
-    Coordinator,
-    add_hub_options,
-    choose_hub_file,
-    make_hub_application,
-)
 from polarbear.cli.options import STORE_HELP, add_command, add_file_argument
 from polarbear.cli.output import hide_passwords, print_error
 from polarbear.errors import DataError, require
@@ -27,15 +21,10 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         commands,
         "serve",
         "watch a race in a browser while it runs",
-        "Serves the report of a store, and updates it as the race proceeds. Other machines cannot "
-        "reach it unless --host says so. It only reads, unless --workers starts a race for workers "
-        "that join over HTTP.",
+        "Serves the report of a store, and updates it as the race proceeds. It only reads. "
+        "Other machines cannot reach it unless --host says so.",
         positionals="STORE",
-        examples=(
-            "serve race.db --open",
-            "serve postgresql://ann@host/database#night --port 9000",
-            "serve race.db --workers race.toml --host 0.0.0.0 --allow races.example.org",
-        ),
+        examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
         run=_run_serve,
     )
     add_file_argument(parser, "store", help=STORE_HELP)
@@ -57,23 +46,6 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("--title", help="title of the report")
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
-    group = parser.add_argument_group("workers over HTTP")
-    add_file_argument(
-        group,
-        "--workers",
-        metavar="FILE",
-        help="run the race of this TOML file; `polarbear worker URL` joins with a token",
-    )
-    add_hub_options(group)
-    group.add_argument(
-        "--heartbeat",
-        type=float,
-        default=30.0,
-        metavar="S",
-        help="seconds between signs of life; after six a worker loses its jobs (30)",
-    )
-    for name, what in (("--certificate", "certificate"), ("--key", "private key")):
-        add_file_argument(group, name, metavar="FILE", help=f"{what} for https, as a PEM file")
 
 
 def _run_serve(arguments: argparse.Namespace) -> int:
@@ -82,19 +54,13 @@ def _run_serve(arguments: argparse.Namespace) -> int:
     from polarbear.live.server import HEADERS, make_application
     from polarbear.live.snapshots import Snapshots
 
-    coordinator = None
     snapshots = Snapshots(arguments.store, title=arguments.title)
-    if arguments.workers is None:
-        snapshots.latest()  # raises an error here rather than in the browser
-    connections = Connections(_count_connections(arguments))
+    snapshots.latest()  # raises an error here rather than in the browser
+    connections = Connections()
     application = make_application(
         snapshots, _list_allowed_hosts(arguments), connections=connections, complain=print_error
     )
     listener = _open_socket(arguments)
-    if arguments.workers is not None:
-        hub = choose_hub_file(arguments)
-        coordinator = Coordinator(arguments, hub)
-        application = make_hub_application(application, hub, arguments, coordinator)
     config = uvicorn.Config(
         application,
         http=make_limited_protocol(connections, HEADERS),
@@ -107,42 +73,18 @@ def _run_serve(arguments: argparse.Namespace) -> int:
         log_level="error",  # a warning for each malformed request would fill a disk
         server_header=False,
         access_log=False,
-        timeout_graceful_shutdown=1 if coordinator is None else 10,
-        ssl_certfile=arguments.certificate,
-        ssl_keyfile=arguments.key,
+        timeout_graceful_shutdown=1,
     )
     host = LOOPBACK_HOSTS[0] if arguments.host in _WILDCARD_HOSTS else arguments.host
-    scheme = "http" if arguments.certificate is None else "https"
-    address = f"{scheme}://{host}:{listener.getsockname()[1]}/"
+    address = f"http://{host}:{listener.getsockname()[1]}/"
     print(f"{hide_passwords(arguments.store)} at {address} (Ctrl-C ends)", flush=True)
     if arguments.open:
         import webbrowser
 
         webbrowser.open(address)
-    server = uvicorn.Server(config)
-    watched = (
-        nullcontext()
-        if coordinator is None
-        else coordinator.watched(lambda: setattr(server, "should_exit", True))
-    )
-    with watched, suppress(KeyboardInterrupt):  # the usual way to end the server
-        server.run(sockets=[listener])
-    return 0 if coordinator is None else coordinator.exit_code or 0
-
-
-def _count_connections(arguments: argparse.Namespace) -> int:
-    """Return the number of connections to allow: a few for browsers, many for workers."""
-    from polarbear.live.connections import MAX_CONNECTIONS
-
-    if arguments.workers is None:
-        return MAX_CONNECTIONS
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = min(20_000, hard) if hard != resource.RLIM_INFINITY else 20_000
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return wanted // 2
+    with suppress(KeyboardInterrupt):  # the usual way to end the server
+        uvicorn.Server(config).run(sockets=[listener])
+    return 0
 
 
 def _list_allowed_hosts(arguments: argparse.Namespace) -> list[str]:

@@ -27,6 +27,7 @@ from typing import Any
 
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.jobs import derive_seed
+from polarbear.running.solvers.environment import restrict_environment
 from polarbear.running.solvers.job import RunningJob
 from polarbear.running.solvers.setup import Solver
 from polarbear.running.workers.child import seed_generators
@@ -34,6 +35,9 @@ from polarbear.store.writer_lock import WriterLock
 
 REFERENCE = "reference"
 """The name of the algorithm against which the fitness of candidates is measured."""
+
+RACE = "race.db"
+"""The store of the race of all candidates; the comparison on hold-out instances has another."""
 
 CODE_NAME = "<candidate>"
 """The name that stands for the file of a candidate in tracebacks."""
@@ -111,15 +115,19 @@ class CandidateSolver:
     """A solver that makes a candidate's solver in the process of a run, and calls it.
 
     All candidates have the same random seed on an instance. So copies have the same runs, and
-    comparisons use common random numbers.
+    comparisons use common random numbers. Of the environment variables they see those that
+    programs need, and ``environment``: an error message with a secret would be kept.
     """
 
     candidate: Candidate
     make_solver: Callable[[Any], Solver]
     seed: int
+    environment: tuple[str, ...] = ()
 
     def __call__(self, job: RunningJob) -> Any:
         """Run the candidate; print the traceback if it fails, because output is recorded."""
+        if job.in_own_process:
+            restrict_environment(self.environment)
         job.seed = derive_seed(self.seed, ["candidate", job.name])
         seed_generators(job.seed)
         try:
@@ -182,11 +190,11 @@ class CandidateFolder:
 
     def request(self, name: str) -> None:
         """Write a request to judge a candidate, for the process that runs the race."""
-        (self.path / "requests" / name).touch()
+        (self._part("requests") / name).touch()
 
     def requests(self) -> list[str]:
         """Return the sorted names of the candidates that wait for a judgement."""
-        names = sorted(path.name for path in (self.path / "requests").iterdir())
+        names = sorted(path.name for path in self._part("requests").iterdir())
         return [name for name in names if self.judgement(name) is None]
 
     def judgement(self, name: str) -> dict[str, Any] | None:
@@ -203,21 +211,35 @@ class CandidateFolder:
         _write(
             self._place("judgements", name), {**judgement, "number": len(self._list("judgements"))}
         )
-        (self.path / "requests" / name).unlink(missing_ok=True)
+        (self._part("requests") / name).unlink(missing_ok=True)
 
     def lock(self) -> WriterLock | None:
         """Take the lock that lets one process run the race; None if another process holds it."""
         with _LOCKING:
             try:
-                return WriterLock(self.path / "lock")
+                return WriterLock(self._part(".") / "lock")
             except BlockingIOError:
                 return None
 
+    def find_race(self, file: str) -> Path:
+        """Return the path of a race's store; raise an error if judgements are left without it."""
+        path = self._part(".") / file
+        if file == RACE and not path.exists() and self._list("judgements"):
+            raise _gone(path)
+        return path
+
+    def _part(self, name: str) -> Path:
+        """Return a folder of this folder; raise an error if it was deleted."""
+        path = self.path / name
+        if not path.is_dir():
+            raise _gone(path)
+        return path
+
     def _place(self, part: str, name: str) -> Path:
-        return self.path / part / f"{name}.json"
+        return self._part(part) / f"{name}.json"
 
     def _list(self, part: str) -> list[Path]:
-        return list((self.path / part).glob("*.json"))
+        return list(self._part(part).glob("*.json"))
 
     def _read(self, part: str, name: str) -> dict[str, Any]:
         path = self._place(part, name)
@@ -227,6 +249,14 @@ class CandidateFolder:
             raise StoreError(
                 f"{path} cannot be read ({error}): restore the file, or judge in a new folder"
             ) from None
+
+
+def _gone(path: Path) -> StoreError:
+    """Return the error for a file or folder that was deleted while a judge used it."""
+    return StoreError(
+        f"{path} was deleted while the judge used its folder, perhaps by a candidate: restore the "
+        "folder from a backup, or judge in a new one"
+    )
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -119,10 +119,10 @@ def _rank_prior_pairs(
     weights |= {name: wins / len(others) for name in others}
     fixed = codes[reference]
     won_and_lost = [(codes[name], fixed, fixed, codes[name]) for name in weights]
-    n = 2 * len(weights)
+    n, longest = 2 * len(weights), max(map(len, rankings.instances))
     return replace(
         rankings,
-        instances=tuple(f"prior {k + 1}" for k in range(n)),
+        instances=tuple(f"prior {k:{longest}}" for k in range(n)),  # longer than all other names
         position=np.tile(np.array([0, 1], rankings.position.dtype), (len(rankings.times), n)),
         algorithm=np.ravel(won_and_lost).astype(rankings.algorithm.dtype),
         offset=np.arange(0, 2 * n + 1, 2),

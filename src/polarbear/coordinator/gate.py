@@ -20,6 +20,7 @@ from polarbear.errors import SolverError, StoreError
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
+from polarbear.racing.events import BASELINE_REMOVED
 from polarbear.racing.gating import estimate_win_probability
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import State
@@ -131,7 +132,8 @@ class Gate:
     def guarantee(self) -> str:
         """One sentence on what the answer means, with its error probability."""
         if self.answer == "undecided":
-            return f"The question is not settled ({self.ended}): more instances are needed."
+            more = "" if self.ended == BASELINE_REMOVED else ": more instances are needed"
+            return f"The question is not settled ({self.ended}){more}."
         behind = f"behind by more than {self.epsilon:g} at"
         claim = f"{behind} some time" if self.answer == "fail" else f"not {behind} any time"
         error = f"{1 - self.certainty:.6g}"
@@ -240,9 +242,9 @@ def gate(
     by more than ``epsilon`` at each of the times, and fails when it is shown to be behind by more
     than that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass
     and a wrong fail have probability at most 1 - ``certainty`` each, however often the data are
-    tested. The limits cap the cost; the answer may then be "undecided". If no run of either
-    version reports a value, there is no answer but an error. The other parameters are those of
-    :func:`polarbear.race`. With a ``store`` the same call resumes.
+    tested. The limits cap the cost; the answer may then be "undecided". If no run of the old
+    version reports a value, nothing is compared: there is no answer but an error. The other
+    parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
     >>> def old(job):
     ...     yield 1, job.rng.random()
@@ -280,8 +282,10 @@ def get_answer(result: Result) -> Gate:
     """Return the gate's answer from the race of solver "new" against the baseline "old"."""
     runs, rules = result.runs, result.race.rules
     grid = np.array(result.race.state.times)
-    if len(runs) and not (runs.time <= grid[-1]).any():
-        raise SolverError(_explain_missing_values(result.failures, grid[-1], runs.clock))
+    silent = [name for name in (OLD, NEW) if not _has_value(runs, name, grid[-1])]
+    if len(runs) and OLD in silent:
+        version = "either" if NEW in silent else "the old"
+        raise SolverError(_explain_missing_values(version, result.failures, grid[-1], runs.clock))
     status = result.verdict(NEW).status
     rows: tuple[AtTime, ...] = ()
     decisive: tuple[str, ...] = ()
@@ -339,10 +343,19 @@ def _count_ties_without_value(runs: Runs, grid: Floats) -> Floats:
     return empty.all(axis=0).sum(axis=0).astype(np.float64)
 
 
-def _explain_missing_values(failures: Mapping[str, str], last: float, clock: str) -> str:
-    """Return the message of the error that no run of either version reported a value."""
+def _has_value(runs: Runs, algorithm: str, last: float) -> bool:
+    """Return whether any run of a version reported a value up to a time."""
+    code = runs.algorithms.index(algorithm) if algorithm in runs.algorithms else -1
+    own = np.repeat(runs.algorithm, np.diff(runs.offset)) == code
+    return bool((runs.time[own] <= last).any())
+
+
+def _explain_missing_values(
+    version: str, failures: Mapping[str, str], last: float, clock: str
+) -> str:
+    """Return the message of the error that no run of a version reported a value."""
     reasons = "; ".join(f"{name}: {why}" for name, why in failures.items())
     return (
-        "there is nothing to compare: no run of either version reported a value up to "
+        f"there is nothing to compare: no run of {version} version reported a value up to "
         f"{format_duration(last, clock)}. {f'Reasons: {reasons}' if reasons else ADVICE}"
     )

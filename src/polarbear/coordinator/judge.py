@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from polarbear.coordinator.candidates import (
+    RACE,
     REFERENCE,
     Candidate,
     CandidateFolder,
@@ -87,10 +88,15 @@ class Judge:
     holdout
         Instances that are used by :meth:`compare_on_holdout` alone. A function of a random
         generator, if ``instances`` is one, makes other instances without being passed here.
+    environment
+        Names of further environment variables that candidates see, or patterns such as
+        ``"SLURM_*"``; ``["*"]`` passes all. By default they see those that programs need, such as
+        PATH, and none that may be secret.
     classify
         A function from the name of an instance to that of its class, for judgements by class.
     accept_changes
-        Whether to resume although ``make_solver``, instances or limits have changed.
+        Whether to resume although ``make_solver``, ``environment``, instances or limits have
+        changed.
 
     Examples
     --------
@@ -131,6 +137,7 @@ class Judge:
         clock: Clock | None = None,
         limits: Limits | None = None,
         holdout: Any = None,
+        environment: Collection[str] = (),
         classify: Callable[[str], str] | None = None,
         seed: int = 0,
         fit: FitOptions = None,
@@ -141,7 +148,10 @@ class Judge:
                 f"make_solver={make_solver!r}: expected a function that makes a solver from a "
                 "candidate"
             )
+        if isinstance(environment, str):
+            raise SolverError(f"environment={environment!r}: expected a list, [{environment!r}]")
         self._make_solver, self._reference = make_solver, reference
+        self._environment = tuple(environment)
         self._max_runs, self._max_time = max_runs, max_time
         self._rules = DEFAULT_RULES if rules is None else check_rules(rules)
         self._executor, self._classify, self._seed, self._fit = executor, classify, seed, fit
@@ -204,7 +214,7 @@ class Judge:
 
     def status(self) -> RaceStatus | None:
         """Return the race's status, also while the race runs; None before the first candidate."""
-        path = self._folder.path / "race.db"
+        path = self._folder.find_race(RACE)
         if not path.exists():
             return None
         with open_store(path, read_only=True) as store:
@@ -259,7 +269,7 @@ class Judge:
         return other
 
     def _make_candidate_solver(self, candidate: Candidate, seed: int) -> CandidateSolver:
-        return CandidateSolver(candidate, self._make_solver, seed)
+        return CandidateSolver(candidate, self._make_solver, seed, self._environment)
 
     def _judge_reference(self) -> Judgement:
         times = self._setup.times
@@ -272,7 +282,7 @@ class Judge:
         """Run the race until a candidate is judged; judge other waiting candidates as well."""
         if self._folder.judgement(name) is not None:
             return  # another holder has judged it before this call got the lock
-        with self._open("race.db", self._setup.instances, self._seed) as result:
+        with self._open(RACE, self._setup.instances, self._seed) as result:
             while self._folder.judgement(name) is None:
                 waiting = self._folder.requests()
                 result.admit(waiting, self._max_runs, self._max_time)
@@ -284,7 +294,7 @@ class Judge:
                     plain = judgement.to_dict(show_instances=True)
                     self._folder.add_judgement(judgement.name, plain)
             if not result.race.events:  # all of them are stored
-                self._latest["race.db"] = result.n_events, result.race, result.setup, result.told
+                self._latest[RACE] = result.n_events, result.race, result.setup, result.told
 
     def _open(self, file: str, instances: Instances, seed: int) -> JudgedRace:
         """Open the race in the judge's folder, with the candidates that were added to it before."""
@@ -292,7 +302,7 @@ class Judge:
         def make(name: str) -> CandidateSolver:
             return self._make_candidate_solver(self._folder.candidate(name), seed)
 
-        store = open_store(self._folder.path / file)
+        store = open_store(self._folder.find_race(file))
         try:
             race, setup, told = self._restore(file, instances, seed, store, make)
             return JudgedRace(race, setup, store, self._executor, make, told)

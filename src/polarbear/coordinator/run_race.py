@@ -7,7 +7,8 @@ store keeps its events, and the backend executes runs.
    crash the same call resumes from the store. A round in which all runs of two or more solvers
    fail before they report a value is not stored: the cause is the environment, not the solvers.
 2. A run that a backend loses is submitted again. It counts as killed once it was running in
-   ``MAX_WORKER_LOSSES`` losses of a worker.
+   ``MAX_WORKER_LOSSES`` losses of a worker. So is a run that was killed from outside, but once:
+   whether it kills itself or fills the memory, nobody can tell.
 3. Queued jobs of eliminated algorithms are cancelled. Runs that have begun end by themselves, and
    do not count.
 """
@@ -31,7 +32,7 @@ from numpy.typing import ArrayLike
 from polarbear._text import escape_text, format_list
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
 from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor
-from polarbear.data.run import Direction, Status
+from polarbear.data.run import FAILED, Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
@@ -44,13 +45,12 @@ from polarbear.racing.notes import make_attribution
 from polarbear.racing.race import Race
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules
-from polarbear.racing.state import FAILED
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
-from polarbear.running.workers.outcomes import RevokedRun, RunOutcome
+from polarbear.running.workers.outcomes import RunOutcome
 from polarbear.running.workers.provenance import WorkerDetails
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
@@ -411,10 +411,6 @@ class Result(RaceTexts):
         jobs = self.race.ask(time.time())
         if self.race.rounds > n_rounds:
             self._check_round()
-        if not jobs or self.race.rounds > n_rounds:  # the race ends, or decides
-            fresh = [name for name in self.eliminated if name not in eliminated]
-            if not self._confirm(fresh):
-                return self._ask()
         if not self._health.all_failed:
             self._save()
         news = [str(self.verdict(name)) for name in self.eliminated if name not in eliminated]
@@ -442,51 +438,16 @@ class Result(RaceTexts):
             self._next_call = end + max(PROGRESS_SECONDS, 20 * (end - start))
 
     def _check_round(self) -> None:
-        """Undo the last decision if all runs of the round that it decided failed."""
+        """Undo the last decision, which is not stored, if all runs of its round failed."""
         try:
             self._health.end_round(self.failures)
         except SolverError:
-            self._undo_decision()
+            fit, events = self.race.fit, self.race.events
+            if self._store is None:
+                self.race = Race.from_events(events[: self._n_valid], fit=fit)
+            else:
+                self.race = restore_race(self._store, fit=fit)
             raise
-
-    def _undo_decision(self) -> None:
-        """Restore the race from before its last decision, which was not stored."""
-        fit, events = self.race.fit, self.race.events
-        if self._store is None:
-            self.race = Race.from_events(events[: self._n_valid], fit=fit)
-        else:
-            self.race = restore_race(self._store, fit=fit)
-
-    def _confirm(self, eliminated: list[str]) -> bool:
-        """Let other workers make the runs again that eliminate algorithms, if the executor can.
-
-        Return false if results were false: then the decision is undone, and they are withdrawn.
-        """
-        confirm = getattr(self._executor, "confirm", None)
-        if confirm is None:
-            return True
-        counted = self.race.state.arrived - self.race.state.withdrawn
-        runs: set[RunId] = set()
-        for one in map(self.eliminated.__getitem__, eliminated):
-            runs |= {
-                key
-                for key in counted
-                if key.algorithm in (one.algorithm, one.by)
-                and (key.instance in one.decisive or not one.decisive)
-            }
-        revoked = confirm(runs, counted)
-        if revoked:
-            self._undo_decision()
-            self._withdraw_false(revoked)
-        return not revoked
-
-    def _withdraw_false(self, revoked: list[RevokedRun]) -> None:
-        """Withdraw false results; the runs that replace them have the same seeds."""
-        for why in sorted({one.why for one in revoked}):
-            pairs = [one.job.key[:2] for one in revoked if one.why == why]
-            self.race.withdraw(pairs=pairs, why=why, at=format_now(), same_seeds=True)
-            self._report(f"{len(pairs)} runs are withdrawn: {why}")
-        self._save()
 
     def _save(self) -> None:
         """Write all new events to the store, with the status of the race that follows from them."""
@@ -504,17 +465,15 @@ class Result(RaceTexts):
     def _collect(self, backend: Backend, pending: dict[RunId, Job], n_lost: Counter[RunId]) -> None:
         """Pass finished runs from the backend to the race, and request lost runs again."""
         workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
-        revoked: list[RevokedRun] = []
         for outcome in backend.outcomes(POLL_SECONDS):
             key = outcome.job.key
-            if isinstance(outcome, RevokedRun):
-                # A job that was not stored yet is made again by the backend itself.
-                if key in self.race.state.arrived and key not in self.race.state.withdrawn:
-                    revoked.append(outcome)
-                continue
             pending.pop(key, None)
             if isinstance(outcome, RunOutcome):
                 self._monitor.record_end(outcome.seconds)
+                if outcome.run.status == Status.KILLED and not n_lost[key]:
+                    n_lost[key] += 1
+                    self._report(f"{key.algorithm} on {key.instance} is run again: {outcome.why}")
+                    continue
                 if outcome.worker and key not in self.race.state.arrived:
                     workers[outcome.worker].append(key)
                 self._take(outcome)
@@ -527,8 +486,6 @@ class Result(RaceTexts):
             self.race.record(make_attribution(self.race.state, keys, worker))
         if not self._health.all_failed:
             self._save()
-        if revoked:
-            self._withdraw_false(revoked)
         overdue = self._monitor.message([key[:2] for key in pending], time.monotonic())
         if overdue:
             warn(overdue)

@@ -26,9 +26,10 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.long_table import ColumnNaming, read_points
 from polarbear.data.partial_rankings import PartialRankings
 from polarbear.data.positions import UNKNOWN
-from polarbear.data.rankings import assign_slots, find_pairs, form_comparisons
+from polarbear.data.rankings import form_comparisons
 from polarbear.data.records import RunColumns
 from polarbear.data.run import STATUSES, Direction, Directions, Run, sign_of
+from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, require
 

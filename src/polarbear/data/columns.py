@@ -193,7 +193,7 @@ class FrameColumns:
         return np.array(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
 
     def format_cell(self, name: str, row: int) -> str:
-        return to_name(self._frame.get_column(name)[row]) or "nan"
+        return to_name(self._frame.get_column(self._key[name])[row]) or "nan"
 
 
 def map_column_names(names: Iterable[Any]) -> dict[str, Any]:
@@ -243,7 +243,10 @@ def write_csv(target: Any, columns: Mapping[str, Any]) -> None:
             return write_csv(file, columns)
     parts = columns.values()
     cells = [part.to_list() if isinstance(part, Labels) else part.tolist() for part in parts]
-    writer = csv.writer(target, lineterminator="\n")
+    # Python before 3.11.9 and 3.12.3 quotes no carriage return, which begins a row for readers.
+    has_return = any("\r" in name for v in parts if isinstance(v, Labels) for name in v.names)
+    quoting = csv.QUOTE_NONNUMERIC if has_return else csv.QUOTE_MINIMAL
+    writer = csv.writer(target, lineterminator="\n", quoting=quoting)
     writer.writerow(columns)
     writer.writerows(zip(*cells, strict=True))
     return None

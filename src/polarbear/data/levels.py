@@ -17,10 +17,10 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import format_list
+from polarbear._text import format_count, format_list
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_data import WithInstanceData
-from polarbear.data.run import Direction, Directions, sign_of
+from polarbear.data.run import Direction, Directions, Run, opposite_of, sign_of
 from polarbear.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -90,6 +90,11 @@ class Levels(FrozenRecord):
         """The tuple that means "no value yet": the worst infinity of each level."""
         return [sign_of(direction) * np.inf for direction in self.directions]
 
+    def opposite(self) -> Levels:
+        """Return the same levels in opposite directions, as for bounds, without any tuple."""
+        directions = tuple(map(opposite_of, self.directions))
+        return replace(self, directions=directions, table=self.table[:0])
+
     def __str__(self) -> str:
         return ", then ".join(
             f"{direction} {name}"
@@ -121,6 +126,32 @@ def encode_levels(
     table, inverse = np.unique(cost[known], axis=0, return_inverse=True)
     places[known] = inverse.ravel()
     return places, Levels(tuple(names), own, signs * table)
+
+
+def encode_records(
+    records: Sequence[Run], names: Sequence[str], directions: Directions
+) -> tuple[list[Run], Levels]:
+    """Return records whose values, tuples with these levels, are places, and the levels.
+
+    >>> run = Run("a", "x", [1], [(0, 5)], 9)
+    >>> (coded,), levels = encode_records([run], ["hard", "soft"], "maximize")
+    >>> coded.value, levels.table.tolist()
+    (array([0.]), [[0.0, 5.0]])
+    """
+    if not records:
+        raise DataError(f"values with the levels {format_list(names)}: expected at least one run")
+    rows: list[Floats] = []
+    for one in records:
+        value = np.asarray(one.value, dtype=np.float64)
+        if value.shape not in ((0,), (np.size(one.time), len(names))):
+            raise DataError(
+                f"{one.name()}: expected a tuple with the levels {format_list(names)} for each of "
+                f"{format_count(np.size(one.time), 'time')}, got values of shape {value.shape}"
+            )
+        rows.append(value.reshape(-1, len(names)))
+    places, levels = encode_levels(names, directions, np.concatenate(rows))
+    parts = np.split(places, np.cumsum([len(part) for part in rows])[:-1])
+    return [one._replace(value=part) for one, part in zip(records, parts, strict=True)], levels
 
 
 def join_levels(parts: Sequence[tuple[Levels, Floats]]) -> tuple[list[Floats], Levels]:
@@ -211,6 +242,7 @@ class WithLevels(WithInstanceData):
             direction=levels.directions[column],
             best_so_far=False,
             levels=None,
+            bounds=None if mine.bounds is None else mine.bounds.level(name),
         )
 
 

@@ -7,7 +7,7 @@ its row. An assumption that changes the answer is a ``DataWarning``.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
@@ -31,7 +31,7 @@ from polarbear.errors import DataError, warn
 
 
 class ColumnOptions(TypedDict, total=False):
-    """The options of functions that read a table: the fields of ``ColumnNaming``, and the clock."""
+    """The options of functions that read a table: the fields of ``ColumnNaming`` and some more."""
 
     algorithm: str
     instance: str | Sequence[str]
@@ -44,6 +44,7 @@ class ColumnOptions(TypedDict, total=False):
     violation: str | None
     chosen_by: str | None
     best_so_far: bool
+    ended: str | None
     clock: str
 
 
@@ -68,6 +69,12 @@ class ColumnNaming:
     chosen_by: str | None = None
     best_so_far: bool = True
 
+    def __post_init__(self) -> None:
+        # Columns of pandas may be named by numbers; tables know all columns by text.
+        for role in ("algorithm", "repetition", "time", "status", "violation", "chosen_by"):
+            if isinstance(name := getattr(self, role), Integral):
+                object.__setattr__(self, role, str(name))
+
     def list_instance_columns(self) -> list[str]:
         """List the columns that together form the name of an instance."""
         return _list_names(self.instance, "instance")
@@ -90,7 +97,7 @@ class ColumnNaming:
 
 
 def _list_names(names: str | Sequence[str], role: str) -> list[str]:
-    listed = list(names) if isinstance(names, list | tuple) else [cast(str, names)]
+    listed = [*map(str, names)] if isinstance(names, list | tuple) else [str(names)]
     if not listed:
         raise DataError(f"{role}=(): expected the name of at least one column")
     return listed
@@ -109,7 +116,7 @@ def check_frame_complete(
     that supplies what is missing.
     """
     columns = to_columns(frame)
-    naming = ColumnNaming(**{name: value for name, value in options.items() if name != "clock"})
+    naming = ColumnNaming(**{k: v for k, v in options.items() if k not in ("clock", "ended")})
     roles = [*naming.list_identity_columns(), *naming.list_number_columns()]
     missing = describe_missing_columns(columns, roles)
     if not missing and direction is not None:
@@ -156,8 +163,8 @@ def read_long_table(
     _refuse_cells(time < 0, columns, naming.time, "a time cannot be negative")
     stated = _read_until(columns, naming, runs, time)
     status = _read_statuses(columns, naming, runs, statuses)
-    cut = status == statuses.index("cut")
-    kept = _select_complete_rows(columns, naming, runs, time, value, ~cut[runs.row], sign)
+    is_open = np.isin(status, [statuses.index("cut"), statuses.index("unstated")])
+    kept = _select_complete_rows(columns, naming, runs, time, value, ~is_open[runs.row], sign)
     cost = value if sign > 0 else -value
     choice = None if naming.chosen_by is None else sign * columns.read_numbers(naming.chosen_by)
     if not kept.all():
@@ -168,7 +175,7 @@ def read_long_table(
         _warn_if_wrong_direction(runs, flat, time, cost, own_direction)
     if not surely_runs:
         _warn_if_runs_merged(runs, flat.conflicting_run, time, columns, naming)
-    until = _deduce_until(runs, flat, naming.until, cut) if stated is None else stated
+    until = _deduce_until(runs, flat, naming.until, is_open) if stated is None else stated
     value = flat.cost if sign > 0 else -flat.cost
     arrays = RunArrays(*runs[1:], until, status, flat.offset, flat.time, value)
     return arrays, own_direction, levels
@@ -455,7 +462,7 @@ def _read_statuses(
 ) -> NDArray[np.int8]:
     column = naming.status or "status"
     if naming.status is None and column not in columns.names:
-        return np.full(len(runs.algorithm), statuses.index("cut"), dtype=np.int8)
+        return np.full(len(runs.algorithm), statuses.index("unstated"), dtype=np.int8)
     _require_columns(columns, ("status", column))
     codes, names = columns.read_labels(column)
     known = np.array([statuses.index(n) if n in statuses else -1 for n in names], dtype=np.int8)
@@ -470,14 +477,14 @@ def _read_statuses(
 
 
 def _deduce_until(
-    runs: _RunIdentities, flat: FlatTrajectories, rule: object, cut: NDArray[np.bool_]
+    runs: _RunIdentities, flat: FlatTrajectories, rule: object, is_open: NDArray[np.bool_]
 ) -> Floats:
     """Deduce the end of observation of each run from its rows, because it is not given.
 
     A table of all observations ends where observation ended. A table of improvements only does
     not say so: a run that found its best early was observed as long as the others. A table whose
-    rows are all improvements is taken for the second kind. This matters for runs that were cut
-    only: other runs keep their value after their end.
+    rows are all improvements is taken for the second kind, with a warning where it matters. It
+    matters for runs that may have been cut: others keep their value after their end.
     """
     latest = np.full(len(runs.instances), -np.inf)
     np.maximum.at(latest, runs.instance, flat.last)
@@ -486,12 +493,10 @@ def _deduce_until(
         if rule == "last" or (rule is None and flat.has_non_improving)
         else latest[runs.instance]
     )
-    differs = cut & (flat.last != latest[runs.instance])
-    if rule is None and differs.any():
+    differs = is_open & (flat.last != latest[runs.instance])
+    if rule is None and not flat.has_non_improving and differs.any():
         run = int(np.argmax(differs))
-        assumed = "its last row, because the table also has rows that improve nothing"
-        if not flat.has_non_improving:
-            assumed = "the latest time on the instance, because all rows are improvements"
+        assumed = "the latest time on the instance, because all rows are improvements"
         warn(
             f"the table does not say until when each run was observed: the last row of "
             f"{runs.describe_run(run)} is at {flat.last[run]:g}, others there go on to "

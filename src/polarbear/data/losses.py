@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import align_columns, format_list, format_range, render_card
 from polarbear.data import grid
 from polarbear.data.levels import keep_one_value
-from polarbear.data.rankings import find_pairs
 from polarbear.data.run import sign_of
+from polarbear.data.run_pairs import find_pairs
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.targets import Targets, find_hitting_times
 from polarbear.errors import DataError

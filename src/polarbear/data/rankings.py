@@ -30,6 +30,9 @@ from polarbear.data.positions import (
     compute_positions,
     keep_top,
 )
+from polarbear.data.run import Status
+from polarbear.data.run_ends import RunEnds, count_ends
+from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.targets import Targets, censor, find_hitting_times
 from polarbear.data.trajectories import Floats, Ints, evaluate_costs, gather_trajectories
@@ -72,6 +75,15 @@ class Rankings(WithInstanceData):
         Attributes of the instances by name, as in :class:`Runs`.
     order_by
         What runs are ordered by, if it is not their best value so far; results state it.
+    status
+        Shape (entries,): how each run ended, as in :attr:`Runs.ended`; -1 of an entry that repeats
+        a run. None if it is not known, as for rankings that were not made of runs.
+    if_cut
+        The same comparisons with unstated ends of runs read as cut instead of finished, if the
+        order differs.
+    behind_top
+        Shape (times, entries): whether an entry is only known to be behind the first ``top`` of its
+        comparison, so that nothing is said of its order with others there. None without ``top``.
     first_time
         The time from which half of the runs have a value, if the times were chosen and begin
         later; results state it.
@@ -98,6 +110,9 @@ class Rankings(WithInstanceData):
     ties: Ties = "unordered"
     instance_data: InstanceData = field(default_factory=dict)
     order_by: str = ""
+    status: NDArray[np.int8] | None = None
+    if_cut: Rankings | None = None
+    behind_top: NDArray[np.bool_] | None = None
     first_time: float | None = None
 
     @property
@@ -194,6 +209,9 @@ class Rankings(WithInstanceData):
             instance=np.repeat(np.arange(len(chosen), dtype=np.int32), n_comparisons),
             weight=self.weight[comparison],
             instance_data=take_instances(self.instance_data, chosen),
+            status=None if self.status is None else self.status[entry],
+            if_cut=None if self.if_cut is None else self.if_cut.take(instances),
+            behind_top=None if self.behind_top is None else self.behind_top[:, entry],
         )
 
     def among(self, algorithms: Collection[str]) -> Rankings:
@@ -229,10 +247,16 @@ class Rankings(WithInstanceData):
             algorithm=(np.cumsum(kept) - 1).astype(np.int32)[self.algorithm[stays]],
             offset=np.concatenate([[0], np.cumsum(size[size > 0])]),
             instance_data=take_instances(self.instance_data, instance),
+            status=None if self.status is None else self.status[stays],
+            if_cut=None if self.if_cut is None else self.if_cut.among(algorithms),
+            behind_top=None if self.behind_top is None else self.behind_top[:, stays],
         )
 
     def join(self, other: Rankings) -> Rankings:
         """Return these rankings together with those of other instances at the same times.
+
+        An instance that is in both would count twice: join its runs with :meth:`Runs.concat`, and
+        rank these.
 
         >>> def ranked(instance):
         ...     table = {"algorithm": ["a", "b"], "instance": [instance] * 2, "time": [1] * 2,
@@ -241,12 +265,16 @@ class Rankings(WithInstanceData):
         >>> ranked("x").join(ranked("y")).instances
         ('x', 'y')
         """
+        _check_joinable(self, other)
         names = tuple(sorted({*self.algorithms, *other.algorithms}, key=natural_sort_key))
         kind = np.promote_types(self.position.dtype, other.position.dtype)
         n, n_both = len(self.instances), len(self.instances) + len(other.instances)
         parts = [
             (part, find_indices(part.algorithms, names, "algorithm")) for part in (self, other)
         ]
+        if_cut, statuses = None, [part.status for part in (self, other) if part.status is not None]
+        if self.if_cut is not None or other.if_cut is not None:
+            if_cut = (self.if_cut or self).join(other.if_cut or other)
         return replace(
             self,
             algorithms=names,
@@ -262,7 +290,25 @@ class Rankings(WithInstanceData):
                 [(range(n), self.instance_data), (range(n, n_both), other.instance_data)],
                 range(n_both),
             ),
+            status=np.concatenate(statuses) if len(statuses) == 2 else None,
+            if_cut=if_cut,
+            order_by=self.order_by or other.order_by,
+            behind_top=_join_behind_top(self, other),
         )
+
+    def count_ends(self) -> tuple[RunEnds, ...]:
+        """Return how the runs of each algorithm ended; empty if that is not known.
+
+        >>> runs = Runs.from_frame(
+        ...     {"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1], "value": [2, 1],
+        ...      "status": ["crashed", "finished"]}, direction="minimize")
+        >>> [one.counts for one in rank(runs).count_ends()]
+        [{'crashed': 1}, {'finished': 1}]
+        """
+        if self.status is None:
+            return ()
+        parts = self.algorithm, self.status, self.offset, self.instance, self.position[-1]
+        return count_ends(self.algorithms, *parts)
 
     def __str__(self) -> str:
         known = self.position != UNKNOWN
@@ -302,6 +348,51 @@ class Rankings(WithInstanceData):
                 "rank(runs, times) compares at other times"
             )
         return row
+
+
+def select_times(rankings: Rankings, rows: ArrayLike) -> Rankings:
+    """Return rankings at a selection of their times, given by index or mask."""
+    rows, rest = np.asarray(rows), rankings.behind_top
+    return replace(
+        rankings,
+        times=rankings.times[rows],
+        position=rankings.position[rows],
+        behind_top=None if rest is None else rest[rows],
+        if_cut=None if rankings.if_cut is None else select_times(rankings.if_cut, rows),
+    )
+
+
+def _check_joinable(first: Rankings, second: Rankings) -> None:
+    """Raise ``DataError`` unless rankings are of different instances, compared in the same way."""
+    if not np.array_equal(first.times, second.times):
+        grids = [format_list([f"{time:.6g}" for time in one.times]) for one in (first, second)]
+        raise DataError(
+            f"cannot join rankings at different times, {grids[0]} and {grids[1]}: pass the same "
+            "times to both calls, rank(runs, times)"
+        )
+    for what in ("clock", "ties", "order_by"):
+        mine, theirs = getattr(first, what), getattr(second, what)
+        # Runs are ordered by feasibility only if some solution violates a constraint.
+        if mine != theirs and not (what == "order_by" and "" in (mine, theirs)):
+            raise DataError(
+                f"cannot join rankings with {what}={mine!r} and {what}={theirs!r}: rank both alike"
+            )
+    if doubled := {*first.instances} & {*second.instances}:
+        names = format_list(sorted(doubled, key=natural_sort_key))
+        raise DataError(
+            f"cannot join rankings that have the same instances, which would count twice: {names}; "
+            "rank(Runs.concat([a, b])) compares all of their runs"
+        )
+
+
+def _join_behind_top(*parts: Rankings) -> NDArray[np.bool_] | None:
+    """Return ``behind_top`` of the entries of all parts, one part after another."""
+    if all(part.behind_top is None for part in parts):
+        return None
+    masks = (
+        np.zeros(p.position.shape, bool) if p.behind_top is None else p.behind_top for p in parts
+    )
+    return np.concatenate([*masks], axis=1)
 
 
 def _concatenate_ranges(start: Ints, length: Ints) -> Ints:
@@ -344,7 +435,8 @@ def rank(
         is possible. "averaged", as in the paper: the mean log-likelihood of all orders, which
         draws tied algorithms together and makes the posterior too cautious about them.
     top
-        Use only the order of the first ``top`` algorithms; all others tie for the next place.
+        Use only the order of the first ``top`` algorithms. All others share the next place, and
+        nothing is said of their order, however ties are treated.
     unit
         The independent unit of evidence. "instance": the repetitions of an instance share its
         weight, and conclusions are about instances like these. "run": every repetition counts in
@@ -400,11 +492,13 @@ def rank(
         )
         data = take_instances(data, instance)
         instance = np.arange(len(instance), dtype=np.int32)
-    return Rankings(
+    options = (comparisons, times, targets, (abs_tol, rel_tol), top)
+    position = _rank_entries(runs, *options)
+    rankings = Rankings(
         runs.algorithms,
         instances,
         times,
-        _rank_entries(runs, comparisons, times, targets, (abs_tol, rel_tol), top),
+        position,
         runs.algorithm[comparisons.run],
         comparisons.offset,
         instance,
@@ -413,8 +507,17 @@ def rank(
         ties,
         data,
         runs.order_by,
-        first_time if first_time is not None and first_time < times[0] else None,
+        status=np.where(comparisons.repeats, np.int8(-1), runs.ended[comparisons.run]),
+        behind_top=None if top is None else position >= top,
+        first_time=first_time if first_time is not None and first_time < times[0] else None,
     )
+    if Status.UNSTATED not in runs.count_statuses():
+        return rankings
+    other = _rank_entries(runs.read_as("cut"), *options)
+    if np.array_equal(other, position):
+        return rankings
+    behind_top = None if top is None else other >= top
+    return replace(rankings, if_cut=replace(rankings, position=other, behind_top=behind_top))
 
 
 def check_ties(ties: str) -> None:
@@ -430,15 +533,7 @@ class _Comparisons(NamedTuple):
     offset: NDArray[np.int64]  # (C + 1,): comparison c owns entries offset[c]:offset[c + 1]
     instance: Codes  # (C,)
     slot: Ints  # (C,): the index of the comparison among those of its instance
-
-
-class RunPairs(NamedTuple):
-    """All pairs (instance, algorithm) that have runs; runs are sorted by pair."""
-
-    of_run: Ints  # (R,): the pair of each run
-    first_run: Ints  # (P,)
-    n_runs: Ints  # (P,)
-    instance: Codes  # (P,)
+    repeats: NDArray[np.bool_]  # (entries,): whether the run stands in for a missing one
 
 
 def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
@@ -466,7 +561,7 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     run = pairs.first_run[pair] + k % pairs.n_runs[pair]
     run[own_cell] = np.arange(len(runs))
     if not in_turn:
-        run, slot = run[~is_empty], slot[~is_empty]
+        run, slot, is_empty = run[~is_empty], slot[~is_empty], is_empty[~is_empty]
 
     order = np.lexsort((runs.algorithm[run], slot, runs.instance[run]))
     run, slot = run[order], slot[order]
@@ -474,45 +569,7 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     comparison, (instance, own_slot) = number_pairs(runs.instance[run], slot, n_slots_at_most)
     size = np.bincount(comparison, minlength=len(instance))
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    return _Comparisons(run, offset, instance.astype(np.int32), own_slot)
-
-
-def find_pairs(runs: Runs) -> RunPairs:
-    """Return the pairs (instance, algorithm) that have runs, with first run and number of runs."""
-    is_first = np.ones(len(runs), dtype=bool)
-    is_first[1:] = (np.diff(runs.instance) != 0) | (np.diff(runs.algorithm) != 0)
-    first_run = np.flatnonzero(is_first)
-    n_runs = np.diff(np.append(first_run, len(runs)))
-    return RunPairs(np.cumsum(is_first) - 1, first_run, n_runs, runs.instance[first_run])
-
-
-def assign_slots(runs: Runs, pairs: RunPairs) -> tuple[Ints, Ints]:
-    """Return the comparison of its instance that each run is in, and the comparisons per instance.
-
-    The slot is the run's repetition number, as counted within the instance. Where hardly any two
-    algorithms share a number, as with seeds, it is the place of the run among those of its pair.
-    """
-    number, n_numbers = _number_repetitions(runs)
-    place = np.arange(len(runs)) - pairs.first_run[pairs.of_run]
-    n_places = np.zeros(len(runs.instances), dtype=np.int64)
-    np.maximum.at(n_places, pairs.instance, pairs.n_runs)
-    n_runs = np.bincount(runs.instance, minlength=len(runs.instances))
-    by_number = (n_numbers < n_runs) & (n_numbers <= 2 * n_places)
-    slot = np.where(by_number[runs.instance], number, place)
-    return slot, np.where(by_number, n_numbers, n_places)
-
-
-def _number_repetitions(runs: Runs) -> tuple[Ints, Ints]:
-    """Number the distinct repetitions of each instance; return the numbers and their counts."""
-    order = np.lexsort((runs.repetition, runs.instance))
-    instance, repetition = runs.instance[order], runs.repetition[order]
-    is_new = np.ones(len(runs), dtype=bool)
-    is_new[1:] = (instance[1:] != instance[:-1]) | (repetition[1:] != repetition[:-1])
-    n_numbers = np.bincount(instance[is_new], minlength=len(runs.instances))
-    first = np.cumsum(n_numbers) - n_numbers
-    number = np.empty(len(runs), dtype=np.int64)
-    number[order] = np.cumsum(is_new) - 1 - first[instance]
-    return number, n_numbers
+    return _Comparisons(run, offset, instance.astype(np.int32), own_slot, is_empty[order])
 
 
 def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:

@@ -6,7 +6,9 @@ How a trajectory is read:
 * before the first value there is none, which ranks behind every value (the worst infinity, ``inf``
   when minimising, means the same);
 * after ``until`` a run that was *cut* is unknown, because it was not observed; a run that ended in
-  any other way, by itself or by failing, keeps its best value for ever.
+  any other way, by itself or by failing, keeps its best value for ever;
+* where nothing says how a run ended (*unstated*), ``Runs.ended`` decides what the data can decide,
+  and the rest is read as finished; ``rank`` and ``fit`` then also read it as cut.
 
 Events, stores, the shared folder and the race itself check runs with ``check_run`` or
 ``normalise_run`` and encode them with ``encode_run`` (bytes) or ``run_to_plain`` (for JSON).
@@ -51,7 +53,11 @@ class Status(StrEnum):
     OUT_OF_MEMORY = "out of memory"
     CRASHED = "crashed"
     KILLED = "killed"
+    UNSTATED = "unstated"  # nothing says how it ended
 
+
+FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
+"""The statuses of runs that failed. Running out of time is a result, not a failure."""
 
 STATUSES = tuple(Status)
 
@@ -70,7 +76,7 @@ class Run(NamedTuple):
 
     >>> run = Run("CSA", "sphere", time=[10, 80], value=[4.0, 0.5], until=100)
     >>> run.status, run._replace(status=Status.FINISHED).status
-    (<Status.CUT: 'cut'>, <Status.FINISHED: 'finished'>)
+    (<Status.UNSTATED: 'unstated'>, <Status.FINISHED: 'finished'>)
     """
 
     algorithm: str
@@ -79,7 +85,7 @@ class Run(NamedTuple):
     value: "ArrayLike"
     until: float
     repetition: int = 0
-    status: Status = Status.CUT
+    status: Status = Status.UNSTATED
 
     def name(self, *, with_status: bool = False) -> str:
         """Return the algorithm, the instance and the repetition of the run as text.
@@ -149,7 +155,7 @@ def normalise_run(run: Run) -> Run:
 
     >>> normalise_run(Run("CSA", 7, np.array([10]), [4], until=100))
     Run(algorithm='CSA', instance='7', time=(10.0,), value=(4.0,), until=100.0, repetition=0, \
-status=<Status.CUT: 'cut'>)
+status=<Status.UNSTATED: 'unstated'>)
     """
     try:
         time, value, until = _as_floats(run.time), _as_floats(run.value), float(run.until)

@@ -89,11 +89,13 @@ class WithTables(WithLevels):
     def to_csv(self, path: Any) -> None:
         """Write the long table as CSV, which does not store the direction and the clock.
 
+        Names are written as they are, also those that a spreadsheet would take for formulas.
+
         >>> import sys                                # sys.stdout, or a path
         >>> import polarbear as pb
         >>> runs = pb.Runs.from_records([pb.Run("a", "x", [1], [2.0], 9)], direction="minimize")
         >>> runs.to_csv(sys.stdout)
         algorithm,instance,repetition,time,value,until,status
-        a,x,0,1.0,2.0,9.0,cut
+        a,x,0,1.0,2.0,9.0,unstated
         """
         write_csv(path, self.columns())

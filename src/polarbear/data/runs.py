@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import index
 from typing import Any, Self, cast
 
@@ -19,7 +20,7 @@ from polarbear.data.instance_data import (
     describe_instance_data,
     join_parts,
 )
-from polarbear.data.levels import Levels, encode_levels, join_levels
+from polarbear.data.levels import Levels, encode_records, join_levels
 from polarbear.data.long_table import ColumnNaming, read_long_table
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
@@ -34,9 +35,13 @@ from polarbear.data.run import (
     opposite_of,
     sign_of,
 )
+from polarbear.data.run_ends import Ended, RunEnds, decide_ends, describe_unstated, format_counts
 from polarbear.data.run_tables import WithTables
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError
+
+HOW_READ = "read as finished; say ended='finished' or ended='cut'"
+"""What is done with ends that nothing states, and how to say how runs ended."""
 
 Names = str | Sequence[str]
 """The name of a column, or several."""
@@ -61,7 +66,8 @@ class Runs(WithTables):
     until
         Shape (runs,): the time until which each run was observed.
     status
-        Shape (runs,): how each run ended, as an index into ``tuple(Status)``.
+        Shape (runs,): how each run ended as its source says, as an index into ``tuple(Status)``.
+        :attr:`ended` also has what the data decide.
     offset, time, value
         The improvements: run r owns ``time[offset[r]:offset[r + 1]]`` and the same of ``value``.
     direction
@@ -135,6 +141,7 @@ class Runs(WithTables):
         violation: str | None = None,
         chosen_by: str | None = None,
         best_so_far: bool = True,
+        ended: Ended | None = None,
         clock: str = "time",
     ) -> Self:
         """Make runs from a long table: one row per observation of a run, in any order.
@@ -151,7 +158,11 @@ class Runs(WithTables):
             ``instance=("function", "dimension")``. Several value columns are levels, of which the
             first that differs decides: ``value=("hard", "soft")``. Without ``repetition`` a column
             "repetition" or "seed" is taken if there is one; without ``status`` a column "status"
-            (see :class:`Status`), else all runs count as cut.
+            (see :class:`Status`).
+        ended
+            How runs ended whose status is not stated: "cut" (unknown after their end), or
+            "finished" (by themselves, with their last value for ever). By default the data decide
+            what they can: see :attr:`ended`.
         until
             Until when each run was observed: the name of a column, one number for all runs,
             "last" (until its last row), or "instance" (until the latest row on its instance).
@@ -176,7 +187,8 @@ class Runs(WithTables):
             algorithm, instance, repetition, time, value, until, status, missing, violation,
             chosen_by, best_so_far,
         )  # fmt: skip
-        return cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
+        runs = cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
+        return runs if ended is None else runs.read_as(ended)
 
     @classmethod
     def from_columns(
@@ -217,7 +229,7 @@ class Runs(WithTables):
     ) -> Self:
         """Make runs from single :class:`Run` records, with a record of each run's bounds if given.
 
-        With ``levels``, the names of the levels, each value of a record is a tuple.
+        With ``levels``, the names of the levels, each value of a record or a bound is a tuple.
 
         >>> record = Run("RS", "sphere", time=[1, 7], value=[3.0, 2.0], until=10)
         >>> Runs.from_records([record], direction="minimize").at([8])
@@ -234,25 +246,20 @@ class Runs(WithTables):
         other = next((r for r in records if not isinstance(r, Run)), None)
         if other is not None:
             raise DataError(f"expected a list of Run records, got {type(other).__name__}")
+        own, table = cast(Direction, direction), None
         if levels:
-            rows = [
-                np.asarray(record.value, np.float64).reshape(-1, len(levels)) for record in records
-            ]
-            places, table = encode_levels(levels, direction, np.concatenate(rows))
-            parts = np.split(places, np.cumsum([len(part) for part in rows])[:-1])
-            coded = [one._replace(value=part) for one, part in zip(records, parts, strict=True)]
-            return cls.from_records(coded, direction="minimize", clock=clock)._with_levels(table)
-        direction = cast(Direction, direction)
+            (records, table), own = encode_records(records, levels, direction), "minimize"
         try:
             columns = to_run_columns(records)
         except (TypeError, ValueError, OverflowError):
             for record in records:
                 check_run(record)
             raise
-        runs = cls._assemble(columns, direction, clock, best_so_far)
+        runs = cls._assemble(columns, own, clock, best_so_far)._with_levels(table)
         if bounds is None:
             return runs
-        opposite = cls.from_records(bounds, direction=opposite_of(direction), clock=clock)
+        other_way = opposite_of(own) if table is None else table.opposite().directions
+        opposite = cls.from_records(bounds, direction=other_way, clock=clock, levels=levels)
         if not runs._has_keys_of(opposite):
             raise DataError("bounds must have one record for each run, with the same names")
         return replace(runs, bounds=opposite)
@@ -279,6 +286,12 @@ class Runs(WithTables):
         values, levels = [part.value for part in parts], None
         if len({(part.best_so_far, part.levels is None) for part in parts}) > 1:
             raise DataError("cannot concatenate best values so far with others, or with levels")
+        orders = {part.stated_order or "the value of each run" for part in parts}
+        if len(orders) > 1:
+            raise DataError(
+                f"cannot concatenate runs that are ordered by {' and by '.join(sorted(orders))}: "
+                "give the values of all parts the same meaning first"
+            )
         if parts[0].levels is not None:
             values, levels = join_levels([(cast(Levels, p.levels), p.value) for p in parts])
         starts = np.cumsum([0, *(len(part) for part in parts)])
@@ -346,6 +359,15 @@ class Runs(WithTables):
 
     # Asking
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Runs):
+            return NotImplemented
+        # What counts is how runs ended, not whether their source or the data say it.
+        mine, theirs = (replace(runs, status=runs.ended) for runs in (self, other))
+        return super(Runs, mine).__eq__(theirs)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __len__(self) -> int:
         return len(self.until)
 
@@ -362,7 +384,7 @@ class Runs(WithTables):
             self.value[part],
             float(self.until[run]),
             int(self.repetition[run]),
-            STATUSES[self.status[run]],
+            STATUSES[self.ended[run]],
         )
 
     def __iter__(self) -> Iterator[Run]:
@@ -378,10 +400,43 @@ class Runs(WithTables):
         """The value of each improvement as a cost, of which less is better."""
         return self.value if self.direction == "minimize" else -self.value
 
+    @cached_property
+    def ended(self) -> NDArray[np.int8]:
+        """How each run ended, as an index into ``tuple(Status)``; the data decide unstated ends.
+
+        Runs that end together were cut. A run that ends before the others, and whose end nothing
+        explains, stays "unstated": it is read as finished, and :func:`fit` also reads it as cut.
+
+        >>> runs = [Run("a", i, [1], [2.0], 9) for i in "xyz"]
+        >>> runs += [Run("b", i, [1], [2.0], n) for i, n in zip("xyz", (2, 5, 9))]
+        >>> print(Runs.from_records(runs, direction="minimize"))
+        6 runs: 2 algorithms on 3 instances, minimize
+          algorithms  a, b
+          time        1 to 9, 6 improvements
+          ended       4 cut, 2 unstated
+          unstated    2 of 3 runs of b end before the others, and nothing says why: read as
+                      finished; say ended='finished' or ended='cut'
+        """
+        return decide_ends(self.status, self.until, self.algorithm, self.instance)
+
     @property
     def cut(self) -> NDArray[np.bool_]:
         """Whether each run was cut, so that its best value after ``until`` is unknown."""
-        return self.status == STATUSES.index(Status.CUT)
+        return self.ended == STATUSES.index(Status.CUT)
+
+    def read_as(self, ended: Ended) -> Self:
+        """Return these runs with the ends that nothing states read as "cut" or as "finished".
+
+        >>> runs = Runs.from_records([Run("a", "x", [1], [2.0], 9)], direction="minimize")
+        >>> runs.read_as("finished")[0].status
+        <Status.FINISHED: 'finished'>
+        """
+        if ended not in ("cut", "finished"):
+            raise DataError(f"ended={ended!r}: expected 'cut' or 'finished'")
+        unstated = self.status == STATUSES.index(Status.UNSTATED)
+        code = np.int8(STATUSES.index(Status(ended)))
+        bounds = None if self.bounds is None else self.bounds.read_as(ended)
+        return replace(self, status=np.where(unstated, code, self.status), bounds=bounds)
 
     def known(self, times: ArrayLike) -> NDArray[np.bool_]:
         """Return whether the best value so far of each run is known at each time (runs, times).
@@ -437,7 +492,7 @@ class Runs(WithTables):
             Labels(self.instance[keep], self.instances),
             self.repetition[keep],
             self.until[keep],
-            self.status[keep],
+            self.ended[keep],  # decided by all runs, not by those that are left
             new_index[self._run_of_row()[rows]],
             self.time[rows],
             self.value[rows],
@@ -447,6 +502,15 @@ class Runs(WithTables):
         if self.bounds is None:
             return runs
         return replace(runs, bounds=self.bounds.filter(where=keep))
+
+    def count_statuses(self) -> dict[str, int]:
+        """Return the number of runs that ended in each way, the most frequent first.
+
+        >>> run = Run("a", "x", [1], [2.0], until=9)
+        >>> Runs.from_records([run], direction="minimize").count_statuses()
+        {'cut': 1}
+        """
+        return _count_statuses(self.ended)
 
     def fewer(self) -> list[str]:
         """List algorithms that lack instances or have fewer runs than others, with numbers.
@@ -515,7 +579,7 @@ class Runs(WithTables):
             return head
         improvements = format_count(len(self.time), "improvement")
         first = float(self.time.min(initial=np.inf))
-        ended = Counter(STATUSES[code] for code in self.status.tolist()).most_common()
+        unstated = describe_unstated(self._count_ends())
         observed = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
         fewer, empty = self.fewer(), self.without_value()
         known = describe_instance_data(self.instance_data)
@@ -525,7 +589,8 @@ class Runs(WithTables):
             f"  algorithms  {format_list(self.algorithms)}\n"
             + (f"  ordered by  {order}\n" if order else "")
             + f"  time        {observed}, {improvements}\n"
-            f"  ended       {', '.join(f'{n:,} {status}' for status, n in ended)}"
+            f"  ended       {format_counts(self.count_statuses())}"
+            + (f"\n  unstated    {unstated}: {HOW_READ}" if unstated else "")
             + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
             + (f"\n  instances   {known}" if known else "")
@@ -535,13 +600,18 @@ class Runs(WithTables):
 
     def _repr_html_(self) -> str:
         rows: list[list[str]] = []
-        for code, name in enumerate(self.algorithms):
-            chosen = self.algorithm == code
-            ended = Counter(STATUSES[status] for status in self.status[chosen].tolist())
-            n_instances = len(np.unique(self.instance[chosen]))
-            how = ", ".join(f"{n:,} {status}" for status, n in ended.most_common())
-            rows.append([name, f"{np.count_nonzero(chosen):,}", f"{n_instances:,}", how])
+        for name, one in zip(self.algorithms, self._count_ends(), strict=True):
+            rows.append([name, f"{one.n_runs:,}", f"{one.instances:,}", format_counts(one.counts)])
         return render_card(str(self), ["algorithm", "runs", "instances", "ended"], rows)
+
+    def _count_ends(self) -> list[RunEnds]:
+        """Return how the runs of each algorithm ended."""
+        ends: list[RunEnds] = []
+        for code, name in enumerate(self.algorithms):
+            own = self.algorithm == code
+            n_instances = len(np.unique(self.instance[own]))
+            ends.append(RunEnds(name, n_instances, _count_statuses(self.ended[own])))
+        return ends
 
     def _with_levels(self, levels: Levels | None) -> Self:
         """Return these runs with levels, of which only the tuples that occur are kept."""
@@ -576,8 +646,14 @@ class Runs(WithTables):
         """Return runs without values in the opposite direction, which stand for unknown bounds."""
         none = np.zeros(0)
         offset = np.zeros(len(self) + 1, dtype=np.int64)
-        direction = opposite_of(self.direction)
-        return replace(self, offset=offset, time=none, value=none, direction=direction)
+        empty = replace(self, offset=offset, time=none, value=none, stated_order="")
+        if self.levels is not None:
+            return replace(empty, levels=self.levels.opposite())
+        return replace(empty, direction=opposite_of(self.direction))
+
+
+def _count_statuses(status: NDArray[np.int8]) -> dict[str, int]:
+    return {str(STATUSES[code]): n for code, n in Counter(status.tolist()).most_common()}
 
 
 def _to_times(times: ArrayLike) -> Floats:

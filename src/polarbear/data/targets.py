@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from polarbear._text import align_columns, format_range, render_card
+from polarbear._text import PRECISION_TARGETS, align_columns, format_range, render_card
 from polarbear.data import grid
 from polarbear.data.levels import check_one_value
 from polarbear.data.run import Floats, sign_of
@@ -130,8 +130,9 @@ def from_optima(
     """Return targets at stated distances from the known optimum of each instance.
 
     ``gaps`` are absolute differences from the optimum, by default 10, 1, ..., 1e-8, as in COCO. The
-    difficulty is the precision 1 / gap. ``optima`` is a number for each instance, or one for all:
-    0 for COCO data, whose values are differences already.
+    difficulty is 1 / gap; texts and figures show the gap, as the precision of the target.
+    ``optima`` is a number for each instance, or one for all: 0 for COCO data, whose values are
+    differences already.
 
     >>> import polarbear as pb
     >>> targets = from_optima(0.0, pb.example(), gaps=[1, 0.1])
@@ -148,7 +149,7 @@ def from_optima(
         for name in runs.instances
         if name in known
     }
-    return Targets(1 / distances, values, "precision targets")
+    return Targets(1 / distances, values, PRECISION_TARGETS)
 
 
 def find_hitting_times(runs: Runs, targets: Targets) -> Floats:

@@ -31,8 +31,9 @@ from polarbear._text import escape_text, format_count, format_list, format_range
 from polarbear.data.instance_data import find_attribute
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
+from polarbear.data.run_ends import RunEnds, describe_unstated
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError
+from polarbear.errors import DataError, warn
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
 from polarbear.inference.e_values import Evidence, count_outcomes, log_mean_over_times
@@ -83,6 +84,9 @@ class AlgorithmStatus(NamedTuple):
     decisive
         The fewest instances without which it would not be dominated, or not certain to be a
         member or equivalent.
+    certainty
+        The certainty with which a race has to prove its claims by e-values; they may lack a proof
+        of which the posterior is certain. None if the posterior decides.
 
     Examples
     --------
@@ -107,6 +111,7 @@ class AlgorithmStatus(NamedTuple):
     time: float | None = None
     left: int | None = None
     decisive: tuple[str, ...] = ()
+    certainty: float | None = None
 
     def __str__(self) -> str:
         if self.status == "removed":
@@ -115,6 +120,8 @@ class AlgorithmStatus(NamedTuple):
             limit = f"; {self.why}" if self.why else ""
             rivals = format_list(list(self.open))
             return f"{self.claim()}: not settled with {rivals}{self._describe_forecast()}{limit}"
+        if self.status == "undecided" and self.why:
+            return f"{self.claim()}: {escape_text(self.why)}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
             return f"{self.claim()}: none of its pairs is open under the rules of the race"
         return self.claim()
@@ -129,21 +136,20 @@ class AlgorithmStatus(NamedTuple):
 
         >>> AlgorithmStatus("CSA", "member", 0.998).brief()
         'member (P = 0.998)'
+        >>> AlgorithmStatus("CSA", "undecided", 0.998, certainty=0.95).brief()
+        'undecided (P = 0.998 that it is a member, which is not proven)'
         """
-        belongs = (
-            "" if self.prob_in_pareto is None else f" ({format_probability(self.prob_in_pareto)})"
-        )
         if self.status == "dominated":
-            belongs = (
+            sure = (
                 ""
                 if self.prob_dominated is None
                 else f" ({format_probability(self.prob_dominated)})"
             )
-            return f"dominated by {escape_text(self.rival or '')}{belongs}"
+            return f"dominated by {escape_text(self.rival or '')}{sure}"
         if self.status == "equivalent":
             same = "equivalent to" if self.since is not None else "at times at par with"
-            return f"{same} {escape_text(self.rival or '')}{belongs}"
-        return f"{self.status}{belongs}"
+            return f"{same} {escape_text(self.rival or '')}{self._describe_membership()}"
+        return f"{self.status}{self._describe_membership()}"
 
     def claim(self) -> str:
         """Return the name, status and probability in words, without rivals and forecast.
@@ -152,29 +158,34 @@ class AlgorithmStatus(NamedTuple):
         'CSA is undecided (P = 0.600 that it is a member)'
         """
         name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
-        belongs = (
-            "" if self.prob_in_pareto is None else f" ({format_probability(self.prob_in_pareto)}"
-        )
+        belongs = self._describe_membership()
         if self.status == "dominated":
             return f"{name} is {self.brief()}"
         if self.status == "member":
-            belongs = belongs and f"{belongs}{self._describe_doubt()})"
             return f"{name} is a member of the Pareto set{belongs}"
-        belongs = belongs and f"{belongs} that it is a member)"
         if self.status == "equivalent" and self.since is None:
             return (
-                f"{name} is at par with {rival} within {self.epsilon:g} at some times, and certain "
-                f"to be ahead at none{belongs}"
+                f"{name} is at par with {rival} within {self.epsilon:g} at some times, and not "
+                f"proven to be ahead at any{belongs}"
             )
         if self.status == "equivalent":
             within = f"{self.epsilon:g}{self._describe_times()}"
             return f"{name} is equivalent to {rival} within {within}{belongs}"
         return f"{name} is {self.status}{belongs}"
 
-    def _describe_doubt(self) -> str:
-        """Return a note if the posterior contradicts a status that e-values gave, else ""."""
-        doubted = self.prob_in_pareto is not None and self.prob_in_pareto < 0.5
-        return ", so the posterior doubts it" if doubted else ""
+    def _describe_membership(self) -> str:
+        """Return P(it is a member), and whether a race by e-values lacks a proof; "" if unknown."""
+        if self.prob_in_pareto is None:
+            return ""
+        note, required = "", 2.0 if self.certainty is None else self.certainty
+        if self.status == "member":
+            note = ", so the posterior doubts it" if self.prob_in_pareto < 0.5 else ""
+            return f" ({format_probability(self.prob_in_pareto)}{note})"
+        if self.status == "undecided" and self.prob_in_pareto >= required:
+            note = ", which is not proven"
+        elif self.status == "undecided" and 1 - self.prob_in_pareto >= required:
+            note = ", but not proven that it is dominated"
+        return f" ({format_probability(self.prob_in_pareto)} that it is a member{note})"
 
     def _describe_times(self) -> str:
         """Return the range of times at which the algorithm is equivalent to another, in words."""
@@ -359,6 +370,38 @@ def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
     return statuses
 
 
+def compare_readings(
+    ends: Sequence[RunEnds],
+    finished: Sequence[AlgorithmStatus],
+    cut: Sequence[AlgorithmStatus],
+) -> str:
+    """Return what hangs on whether runs with unstated ends finished by themselves or were cut.
+
+    ``finished`` and ``cut`` are the statuses of all algorithms under the two readings.
+
+    >>> ends = [RunEnds("NM", 9, {"unstated": 9})]
+    >>> print(compare_readings(ends, [AlgorithmStatus("NM", "dominated")],
+    ...                        [AlgorithmStatus("NM", "member")]))
+    The answer hangs on how runs ended. 9 of 9 runs of NM end before the others, and nothing says
+    why. NM is dominated if they finished by themselves, and a member if they were cut. Say which
+    with ended='finished' or ended='cut' (--ended on the command line).
+    """
+    why = describe_unstated(ends)
+    words = {"member": "a member", "equivalent": "equivalent to another"}
+    differing = [
+        f"{escape_text(one.algorithm)} is {words.get(one.status, one.status)} if they finished by "
+        f"themselves, and {words.get(other.status, other.status)} if they were cut"
+        for one, other in zip(finished, cut, strict=True)
+        if one.status != other.status
+    ]
+    if not differing:
+        return f"{why}. Read as finished or as cut, every algorithm has the same status."
+    more = f"; and {len(differing) - 4} more differ" if len(differing) > 4 else ""
+    which = "Say which with ended='finished' or ended='cut' (--ended on the command line)"
+    changes = "; ".join(differing[:4]) + more
+    return f"The answer hangs on how runs ended. {why}. {changes}. {which}."
+
+
 def assess(
     data: Runs | Rankings,
     times: "ArrayLike | None" = None,
@@ -417,6 +460,15 @@ def assess(
         resolution=resolution,
     )
     statuses = derive_statuses(claims, epsilon)
+    if rankings.if_cut is not None:
+        others = assess(
+            rankings.if_cut,
+            certainty=certainty,
+            epsilon=epsilon,
+            error_control=error_control,
+            resolution=resolution,
+        )
+        warn(compare_readings(rankings.count_ends(), statuses, others))
     return [
         status._replace(
             decisive=find_decisive_instances(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 
 HEADER_NAME = "header.json"
@@ -57,6 +58,7 @@ def read_arrays(
     """Read header and arrays; DataError if the file is damaged, of another kind or too new."""
     try:
         with zipfile.ZipFile(path) as file:
+            check_zip(file)
             header = json.loads(file.read(HEADER_NAME))
             arrays = {}
             for name in file.namelist():
@@ -65,6 +67,8 @@ def read_arrays(
                         arrays[name.removesuffix(".npy")] = npy.read_array(
                             entry, allow_pickle=False
                         )
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     except MALFORMED_FILE_ERRORS as error:
         reason = str(error) or type(error).__name__
         raise DataError(f"{path} is damaged, or was not saved by PolarBear: {reason}") from None

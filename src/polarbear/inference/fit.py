@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal, Protocol, Unpack, overload
+from typing import Any, Literal, Protocol, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from polarbear._text import format_count, format_list, format_range
+from polarbear._text import format_count, format_list, format_range, name_point
 from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, Ties, rank
@@ -191,11 +192,43 @@ def fit(
     _reject_time_range(data, options)
     columns, options = split_options(options)
     rankings = as_rankings(data, times, direction, columns)
+    model: dict[str, Any] = {
+        "prior": prior,
+        "method": method,
+        "evidence": evidence,
+        "seed": seed,
+        "classes": classes,
+        "features": features,
+        "scores": scores,
+        **options,
+    }
+    posterior = _fit_rankings(rankings, **model)
+    if rankings.if_cut is None:
+        return posterior
+    with warnings.catch_warnings():  # of the same things, once more
+        warnings.simplefilter("ignore")
+        return replace(posterior, if_cut=cast(Any, _fit_rankings(rankings.if_cut, **model)))
+
+
+def _fit_rankings(
+    rankings: Rankings,
+    *,
+    prior: Prior | None,
+    method: Method,
+    evidence: Evidence | None,
+    seed: int,
+    classes: str | None,
+    features: object,
+    scores: object,
+    **options: Any,
+) -> Posterior | InstancePosterior:
+    """Fit rankings as :func:`fit` describes, under one reading of how runs ended."""
     n = len(rankings.algorithms)
     if n < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
     n_instances = np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))
     has_attributes = not (classes is None and features is None and scores is None)
+    ends = rankings.count_ends()
     if not has_attributes:
         rankings = _merge_if_large(rankings)
     groups = connected_groups(rankings)
@@ -219,7 +252,7 @@ def fit(
             **options,
         )
         diagnostics = _complete_diagnostics(by_instance.diagnostics, rankings, groups)
-        return replace(by_instance, diagnostics=diagnostics)
+        return replace(by_instance, diagnostics=diagnostics, ends=ends)
     if rankings.ties == "partial" and method != "laplace":
         raise DataError(f"partial orders need method='laplace', got {method!r}")
     engine = load_engine(method, options)
@@ -232,9 +265,9 @@ def fit(
         )
     prior = Dirichlet() if prior is None else prior
     check_prior(prior)
-    posterior = replace(engine(rankings, prior, seed=seed, **options), instances=int(n_instances))
+    posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    return replace(posterior, diagnostics=diagnostics)
+    return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
 
 
 def _complete_diagnostics(
@@ -303,7 +336,7 @@ def check_prior(prior: Any) -> None:
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split options into those for the data (column names, ranking) and those for the engine."""
-    naming = {"clock", *RANKING_OPTIONS, *(field.name for field in fields(ColumnNaming))}
+    naming = {"clock", "ended", *RANKING_OPTIONS, *(field.name for field in fields(ColumnNaming))}
     columns = {name: value for name, value in options.items() if name in naming}
     return columns, {name: value for name, value in options.items() if name not in naming}
 
@@ -497,9 +530,8 @@ def _warn_of_few_instances(rankings: Rankings) -> None:
         return
     at, before = rankings.times[few], rankings.times[: int(np.argmax(few))]
     remedy = ""
-    if np.count_nonzero(before) > 1:
-        start, stop = before[before > 0][[0, -1]]
-        remedy = f": leave out such times with times=pb.grid.log({start:g}, {stop:g}, 30)"
+    if np.count_nonzero(before) > 1 and name_point(rankings.clock) == "time":
+        remedy = f": leave them out with times=pb.grid.from_runs(runs, stop={before[-1]:.12g})"
     warn(
         f"at {format_count(len(at), 'time')} "
         f"({format_range(float(at[0]), float(at[-1]), rankings.clock)}) the "

@@ -14,6 +14,7 @@ from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
 from polarbear.data.names import find_indices, to_name
+from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
 from polarbear.inference.algorithm_status import format_probability
 from polarbear.inference.diagnostics import Diagnostics
@@ -76,18 +77,15 @@ class InstancePosterior(FrozenRecord):
         The class or the features of the instances in the data, by name.
     diagnostics
         Whether the numerics can be trusted, which holds for the posteriors on all instances.
+    ends, if_cut
+        As in :class:`Posterior`: how runs ended, and the posterior under the other reading.
 
     Examples
     --------
-    >>> import dataclasses
     >>> import polarbear as pb
-    >>> truth = {"easy": [2.0, 0.0], "hard": [0.0, 2.0]}
-    >>> parts = [pb.simulation.simulate_rankings(np.array([mu]), 60, seed=len(name) + k)
-    ...          for k, (name, mu) in enumerate(truth.items())]
-    >>> rankings = parts[0].join(parts[1])
-    >>> names = [f"i{k}" for k in range(120)]
-    >>> rankings = dataclasses.replace(rankings, instances=tuple(names))
-    >>> families = {"instance": names, "family": ["easy"] * 60 + ["hard"] * 60}
+    >>> truth = np.repeat([[[2.0, 0.0], [0.0, 2.0]]], 60, axis=1)  # times, instances, algorithms
+    >>> rankings = pb.simulation.simulate_rankings(truth, 120)
+    >>> families = {"instance": rankings.instances, "family": ["easy"] * 60 + ["hard"] * 60}
     >>> rankings = rankings.with_instance_data(families)
     >>> posterior = pb.fit(rankings, classes="family")
     >>> posterior.on("hard").prob_better("a2", "a1").round(2)
@@ -111,6 +109,8 @@ class InstancePosterior(FrozenRecord):
     evidence: Evidence = "instances"
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict[str, NDArray[Any]])
     diagnostics: Diagnostics = APPROXIMATED
+    ends: tuple[RunEnds, ...] = ()
+    if_cut: InstancePosterior | None = None
 
     def on(
         self,
@@ -138,7 +138,8 @@ class InstancePosterior(FrozenRecord):
         located = self.basis.locate(columns)
         known = None if self.scores is None else self.scores.at(columns, scores)
         utilities = self._draw(located, 0, known, np.random.default_rng(0))
-        return self._to_posterior(utilities, round(self._informed_by(located.phi[0])))
+        other = self.if_cut and self.if_cut.on(where, scores=scores, **attributes)
+        return self._to_posterior(utilities, round(self._informed_by(located.phi[0])), other)
 
     def population(self, weights: Mapping[str, float] | None = None) -> Posterior:
         """Return the posterior of a mix of classes, by default of the instances in the data.
@@ -163,7 +164,8 @@ class InstancePosterior(FrozenRecord):
                 wins[:, t] += weight * of_first / (of_first + of_second)
         utilities = np.log(total)
         utilities -= utilities.mean(axis=2, keepdims=True)
-        return replace(self._to_posterior(utilities, len(self.instances)), wins=wins)
+        other = self.if_cut and self.if_cut.population(weights)
+        return replace(self._to_posterior(utilities, len(self.instances), other), wins=wins)
 
     def _choose_mix(self, weights: Mapping[str, float] | None) -> tuple[Located, Floats]:
         """Return where the instances of a mix lie, and their shares up to a factor.
@@ -357,6 +359,8 @@ class InstancePosterior(FrozenRecord):
         Ratings differ between classes (P > 0.999).
         """
         none = float(np.mean(self.tau == 0))
+        has_cautions = self.if_cut is not None or any(one.fails_often for one in self.ends)
+        cautions = self.population().facts(certainty).cautions if has_cautions else ()
         if isinstance(self.basis, ClassBasis):
             counts = self.count_by_class()
             lines = [
@@ -369,7 +373,7 @@ class InstancePosterior(FrozenRecord):
             if not lines:  # the scores of another method alone tell instances apart
                 described = _describe_class(self.population(), certainty)
                 lines = [f"All {format_count(len(self.instances), 'instance')}: {described}"]
-            return "\n".join([*lines, *self.diagnostics.verdict_notes])
+            return "\n".join([*cautions, *lines, *self.diagnostics.verdict_notes])
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
         lines = [
@@ -377,7 +381,7 @@ class InstancePosterior(FrozenRecord):
             f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.",
             _describe_shares(self.algorithms, np.argmax(means, axis=1)),
         ]
-        return "\n".join([*lines, *self.diagnostics.verdict_notes])
+        return "\n".join([*cautions, *lines, *self.diagnostics.verdict_notes])
 
     def _informed_by(self, phi: Floats) -> float:
         """Return the number of instances that inform the ratings at basis functions phi (d,).
@@ -432,7 +436,9 @@ class InstancePosterior(FrozenRecord):
             utilities += self.slope[rows][:, :, None] * scores.astype(np.float32)
         return utilities
 
-    def _to_posterior(self, utilities: Singles, instances: int) -> Posterior:
+    def _to_posterior(
+        self, utilities: Singles, instances: int, if_cut: Posterior | None
+    ) -> Posterior:
         return Posterior(
             self.algorithms,
             self.times,
@@ -445,6 +451,8 @@ class InstancePosterior(FrozenRecord):
             clock=self.clock,
             evidence=self.evidence,
             instances=instances,
+            ends=self.ends,
+            if_cut=if_cut,
         )
 
     def __str__(self) -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from polarbear._text import format_count, format_list, format_range, name_point
+from polarbear.data.run import FAILED
+from polarbear.data.run_ends import RunEnds, describe_unstated, format_counts
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.verdict import Facts, format_value
 from polarbear.inference.versions import software_versions
@@ -29,6 +31,45 @@ def describe_comparison(
         f"{format_count(n_instances, 'instance')} {when} with PolarBear "
         f"{versions['polarbear-race']} ({software})."
     )
+
+
+def describe_runs(ends: Sequence[RunEnds], instances: int) -> list[str]:
+    """Return sentences on the number of runs, and on missing, failed and unstated ones.
+
+    >>> describe_runs([RunEnds("a", 9, {"cut": 16, "crashed": 2}), RunEnds("b", 9, {"cut": 18})], 9)
+    ['There are 36 runs, 2 for each algorithm and instance.', 'Failed: 2 of 18 runs of a (2 \
+crashed). A failed run keeps its best value.']
+    """
+    if not ends:
+        return []
+    numbers = sorted({one.n_runs for one in ends})
+    total = format_count(sum(one.n_runs for one in ends), "run")
+    missing = [
+        f"{one.algorithm} ran on {one.instances:,} of {instances:,}"
+        for one in ends
+        if one.instances < instances
+    ]
+    each = f"{numbers[0]:,} to {numbers[-1]:,} of each algorithm"
+    if len(numbers) == 1 and not missing and numbers[0] % max(instances, 1) == 0:
+        each = f"{numbers[0] // max(instances, 1):,} for each algorithm and instance"
+    elif len(numbers) == 1:
+        each = f"{numbers[0]:,} of each algorithm"
+    sentences = [f"There are {total}, {each}."]
+    if missing:
+        sentences.append(f"Instances are missing: {format_list(missing, MAX_NAMES)}.")
+    failed = [
+        f"{one.n_failed:,} of {one.n_runs:,} runs of {one.algorithm} "
+        f"({format_counts({how: n for how, n in one.counts.items() if how in FAILED})})"
+        for one in ends
+        if one.n_failed
+    ]
+    if failed:
+        sentences.append(
+            f"Failed: {format_list(failed, MAX_NAMES)}. A failed run keeps its best value."
+        )
+    if unstated := describe_unstated(ends):
+        sentences.append(f"{unstated}; they are taken to have finished by themselves.")
+    return sentences
 
 
 def describe_model(prior: str, evidence: str, method: str) -> str:
@@ -82,6 +123,7 @@ def describe_posterior_analysis(
     epsilon: float,
     problems: Sequence[str] = (),
     notes: Sequence[str] = (),
+    ends: Sequence[RunEnds] = (),
 ) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
     n_dominated = sum(one.status == "dominated" for one in facts.statuses)
@@ -93,11 +135,12 @@ def describe_posterior_analysis(
         describe_comparison(
             "compared", len(facts.algorithms), instances, facts.times.tolist(), facts.clock
         ),
+        *describe_runs(ends, instances),
         *notes,
         describe_model(prior, evidence, method),
         dominated,
         describe_equivalence(epsilon),
-        "The data were analysed once.",
+        "These probabilities are for data that are analysed once, not again while they grow.",
         describe_result(facts.statuses),
     ]
     if n_dominated:

@@ -22,8 +22,14 @@ from polarbear._text import (
 from polarbear.data.columns import make_frame
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
+from polarbear.data.run_ends import RunEnds, format_counts, sum_counts
 from polarbear.errors import DataError, require
-from polarbear.inference.algorithm_status import AlgorithmStatus, Claims, derive_statuses
+from polarbear.inference.algorithm_status import (
+    AlgorithmStatus,
+    Claims,
+    compare_readings,
+    derive_statuses,
+)
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
     MAX_FULL_ALGORITHMS,
@@ -90,6 +96,11 @@ class Posterior(FrozenRecord):
         The units of evidence: "instances", or "rankings" at every time, as in the paper.
     instances
         The number of instances in the data.
+    ends
+        How the runs of each algorithm ended; empty if that is not known.
+    if_cut
+        The posterior with unstated ends of runs read as cut instead of finished, if the rankings
+        differ (see :attr:`Runs.ended`). :meth:`verdict` says first where the two disagree.
     curves
         Shape (C, T, n): ``utilities``, if there are more of them than draws with weights.
     wins
@@ -131,6 +142,8 @@ class Posterior(FrozenRecord):
     independent: bool = False
     evidence: Evidence = "rankings"
     instances: int = 0
+    ends: tuple[RunEnds, ...] = ()
+    if_cut: Posterior | None = None
     curves: Singles | None = None
     wins: Singles | None = None
 
@@ -340,6 +353,7 @@ class Posterior(FrozenRecord):
         >>> posterior.facts(certainty=0.95).dominates.any()
         np.False_
         """
+        statuses = self.statuses(certainty, epsilon, resolution=resolution)
         return Facts(
             self.algorithms,
             self.times,
@@ -347,10 +361,27 @@ class Posterior(FrozenRecord):
             self._everywhere,
             self._dominates(certainty, "joint"),
             self.prob_best(),
-            self.statuses(certainty, epsilon, resolution=resolution),
+            statuses,
             self.prob_any_wrong_elimination(certainty),
             certainty,
+            self._describe_cautions(statuses, certainty, epsilon, resolution),
         )
+
+    def _describe_cautions(
+        self,
+        statuses: Sequence[AlgorithmStatus],
+        certainty: float,
+        epsilon: float,
+        resolution: Resolution,
+    ) -> tuple[str, ...]:
+        """Return what a reader must know first: what hangs on how runs ended, and failed runs."""
+        cautions = []
+        if self.if_cut is not None:
+            others = self.if_cut.statuses(certainty, epsilon, resolution=resolution)
+            cautions.append(compare_readings(self.ends, statuses, others))
+        failing = {one.algorithm: one for one in self.ends if one.fails_often}
+        kept = [one.algorithm for one in statuses if one.is_candidate and one.algorithm in failing]
+        return (*cautions, *(f"{failing[name].describe_failures()}." for name in kept))
 
     def prob_best(self) -> Floats:
         """Return P(an algorithm has the highest rating) at each time (times, algorithms)."""
@@ -426,6 +457,7 @@ class Posterior(FrozenRecord):
             epsilon=epsilon,
             problems=self.diagnostics.problems,
             notes=self.diagnostics.order_notes,
+            ends=self.ends,
         )
 
     def save(self, path: str | Path) -> None:
@@ -443,7 +475,10 @@ class Posterior(FrozenRecord):
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a posterior from a file that :meth:`save` wrote."""
-        return cls(**read_posterior(path))
+        fields = read_posterior(path)
+        if (other := fields.pop("if_cut")) is not None:
+            fields["if_cut"] = cls(**other)
+        return cls(**fields)
 
     def to_xarray(self) -> Any:
         """Return the draws as ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""
@@ -479,7 +514,8 @@ class Posterior(FrozenRecord):
             f"  made by     {self.method}, {self.prior}, {self.evidence} as evidence, "
             f"{len(self.utilities)} draws\n"
             f"  at the end  {leader} leads with a rating of {final[k]:.2f}\n"
-            f"  numerics    {self.diagnostics}"
+            + (f"  runs        {format_counts(sum_counts(self.ends))}\n" if self.ends else "")
+            + f"  numerics    {self.diagnostics}"
         )
 
     __repr__ = __str__

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.run import Status
+from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
 from polarbear.inference.archive import read_arrays, write_arrays
 from polarbear.inference.diagnostics import Diagnostics
@@ -14,6 +16,9 @@ from polarbear.inference.pair_probabilities import Mixture
 
 KIND, VERSION = "polarbear posterior", 1
 """The kind of file and the version of its format; older versions are read, newer refused."""
+
+OTHER_PREFIX = "if_cut_"
+"""The prefix of the arrays of the posterior with unstated ends of runs read as cut."""
 
 MIXTURE_FIELDS = ("weight", "mean", "covariance", "holds", "bent")
 """Fields of ``Mixture``, each stored with the prefix ``mixture_``."""
@@ -32,10 +37,17 @@ HEADER_TYPES: Mapping[str, type] = {
 
 def write_posterior(path: str | Path, posterior: Any) -> None:
     """Write the fields of a ``Posterior`` to one file."""
+    header, arrays = _pack(posterior)
+    if posterior.if_cut is not None:
+        header["if_cut"], others = _pack(posterior.if_cut)
+        arrays |= {f"{OTHER_PREFIX}{name}": values for name, values in others.items()}
+    write_arrays(path, {"kind": KIND, "version": VERSION, **header}, arrays)
+
+
+def _pack(posterior: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the header and the arrays of a posterior, without those of its other reading."""
     diagnostics = posterior.diagnostics
     header = {
-        "kind": KIND,
-        "version": VERSION,
         "algorithms": list(posterior.algorithms),
         "clock": posterior.clock,
         "prior": posterior.prior,
@@ -44,6 +56,7 @@ def write_posterior(path: str | Path, posterior: Any) -> None:
         "independent": posterior.independent,
         "evidence": posterior.evidence,
         "instances": posterior.instances,
+        "ends": [one._asdict() for one in posterior.ends],
         "hyper": list(posterior.hyper),
         "diagnostics": {
             # As text, because JSON has no infinities.
@@ -58,14 +71,18 @@ def write_posterior(path: str | Path, posterior: Any) -> None:
     arrays |= {f"hyper_{k}": values for k, values in enumerate(posterior.hyper.values())}
     if posterior.mixture is not None:
         arrays |= {f"mixture_{name}": getattr(posterior.mixture, name) for name in MIXTURE_FIELDS}
-    write_arrays(path, header, arrays)
+    return header, arrays
 
 
 def read_posterior(path: str | Path) -> dict[str, Any]:
     """Return the fields of a saved posterior; ``DataError`` if the file is damaged."""
     header, arrays = read_arrays(path, KIND, VERSION)
+    others = {k: v for k, v in arrays.items() if k.startswith(OTHER_PREFIX)}
     try:
-        return _check_fields(header, arrays)
+        fields = _check_fields(header, {k: v for k, v in arrays.items() if k not in others})
+        other = header.get("if_cut")
+        own = {k.removeprefix(OTHER_PREFIX): v for k, v in others.items()}
+        return {**fields, "if_cut": None if other is None else _check_fields(other, own)}
     except KeyError as error:
         raise DataError(
             f"{path} is damaged: its entry {error} is missing; save the posterior again"
@@ -132,10 +149,26 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "mixture": mixture,
         "curves": arrays.get("curves"),
         "wins": arrays.get("wins"),
+        "ends": tuple(_read_ends(one, names) for one in header["ends"]),
         "hyper": {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
         "diagnostics": Diagnostics(measured, tuple(stored["problems"]), tuple(stored["notes"])),
         **{name: header[name] for name in HEADER_TYPES},
     }
+
+
+def _read_ends(plain: Any, names: list[str]) -> RunEnds:
+    """Return how the runs of an algorithm ended; ValueError, TypeError or KeyError if invalid."""
+    ends = RunEnds(**plain)
+    numbers = [ends.instances, *ends.counts.values()]
+    shares = [ends.failed_ahead, ends.others_ahead]
+    if (
+        ends.algorithm not in names
+        or not all(type(n) is int and n >= 0 for n in numbers)
+        or not all(how in [*Status] for how in ends.counts)
+        or not all(x is None or (type(x) is float and 0 <= x <= 1) for x in shares)
+    ):
+        raise ValueError(f"the entry 'ends' of the header is wrong for {ends.algorithm!r}")
+    return ends
 
 
 def _check_texts(name: str, texts: Any, *, distinct: bool = False) -> None:

@@ -38,6 +38,7 @@ class Facts(NamedTuple):
     statuses: tuple[AlgorithmStatus, ...]
     mistaken: float  # P(at least one algorithm is wrongly eliminated)
     certainty: float
+    cautions: tuple[str, ...] = ()  # what a reader must know before the rest
 
 
 class Sentence(NamedTuple):
@@ -49,8 +50,9 @@ class Sentence(NamedTuple):
 
 
 def format_verdict(facts: Facts) -> str:
-    """Return the verdict: one sentence for each algorithm, then the summary, on separate lines."""
-    return "\n".join([*(one.text for one in describe_algorithms(facts)), summarise(facts)])
+    """Return the verdict line by line: cautions, a sentence for each algorithm, the summary."""
+    sentences = [one.text for one in describe_algorithms(facts)]
+    return "\n".join([*facts.cautions, *sentences, summarise(facts)])
 
 
 def summarise(facts: Facts) -> str:

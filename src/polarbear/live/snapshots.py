@@ -53,7 +53,7 @@ class Snapshots:
     @property
     def name(self) -> str:
         """The name of the store without its path, because browsers need not know the path."""
-        return name_of_store(self._store)
+        return _name_of_store(self._store)
 
     def latest(self) -> Snapshot:
         """Return the latest report; raise an error if the store cannot be read."""
@@ -114,12 +114,12 @@ def _format_last_event(store: str, *, first: bool) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def name_of_store(name: str) -> str:
+def _name_of_store(name: str) -> str:
     """Return the name of a store without its path, user and password.
 
-    >>> name_of_store("/home/ann/night.db"), name_of_store("postgresql://host/races#night")
+    >>> _name_of_store("/home/ann/night.db"), _name_of_store("postgresql://host/races#night")
     ('night.db', 'night')
-    >>> name_of_store("postgresql://ann:secret@host/races")
+    >>> _name_of_store("postgresql://ann:secret@host/races")
     'polarbear'
     """
     return unquote(urlsplit(name).fragment) or DEFAULT_RACE if "://" in name else Path(name).name

@@ -11,8 +11,8 @@ from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
 from polarbear.plots.colours import Cast
 from polarbear.racing.events import Event
+from polarbear.racing.notes import collect_runs
 from polarbear.racing.race import Race
-from polarbear.racing.state import collect_runs
 
 if TYPE_CHECKING:
     from polarbear.coordinator.run_race import Result

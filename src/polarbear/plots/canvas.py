@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polarbear._text import format_range
+from polarbear._text import choose_precision, format_range, format_time
 from polarbear.errors import DataError, require
 from polarbear.plots.arguments import Floats
 from polarbear.plots.colours import TEXT_COLOUR, Cast, Style
@@ -157,6 +157,8 @@ def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto"
         ticker = require("matplotlib.ticker", extra="plots")
         ax.xaxis.set_major_formatter(ticker.EngFormatter(sep=""))
         ax.xaxis.set_major_locator(ticker.MaxNLocator(6))
+    if choose_precision(clock) == "reciprocal":
+        ax.xaxis.set_major_formatter(lambda value, _: format_time(value, clock))
     if last > first:
         ax.set_xlim(first, last)
     return log

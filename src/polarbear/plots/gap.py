@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from polarbear.data import grid
 from polarbear.data.frozen import FrozenRecord
+from polarbear.data.levels import check_one_value
 from polarbear.data.names import find_indices
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs, check_runs
@@ -251,6 +252,7 @@ def _set_value_range(ax: Axes, data: Bounds) -> None:
 
 def _get_bounds(runs: Runs) -> Runs:
     check_runs(runs, "a figure of bounds")
+    check_one_value(runs, "a figure of bounds")
     if runs.bounds is None:
         raise DataError(
             "these runs have no bounds: read logs of solvers that print them, or pass bounds= to "

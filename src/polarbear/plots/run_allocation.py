@@ -12,7 +12,7 @@ from polarbear.data import grid
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.runs import Runs
 from polarbear.errors import require
-from polarbear.plots.arguments import Floats, Ints, RaceSource, get_cast, get_race
+from polarbear.plots.arguments import Floats, Ints, RaceSource, ReadOnce, get_cast, get_race
 from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     Axes,
@@ -29,6 +29,9 @@ from polarbear.plots.canvas import (
     show_message,
 )
 from polarbear.plots.colours import Cast
+from polarbear.racing.events import Told
+from polarbear.racing.extended_runs import sum_costs
+from polarbear.racing.race import Race
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,8 @@ class Allocation(FrozenRecord):
     runs
         Shape (n,): the number of runs.
     time
-        Shape (n,): the total time of all runs.
+        Shape (n,): the total time of all runs; in a race, with all failed, extended and withdrawn
+        ones, as :attr:`Race.spent` has it.
     """
 
     cast: Cast
@@ -70,13 +74,17 @@ def allocation_data(source: Runs | RaceSource, times: ArrayLike | None = None) -
     >>> bool(spent.time.sum() < allocation_data(runs).time.sum())
     True
     """
+    costs: dict[str, float] | None = None
     if isinstance(source, Runs):
         runs, cast = source, Cast.of(source.algorithms)
         grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
     else:
-        race, cast = get_race(source), get_cast(source)
-        grid_times = grid.check_times(race.state.times if times is None else times)
+        source = source if isinstance(source, Race | ReadOnce) else ReadOnce(source)
+        state, cast = get_race(source).state, get_cast(source)
+        grid_times = grid.check_times(state.times if times is None else times)
         runs = source.runs
+        told = (event.run for event in source.events if isinstance(event, Told))
+        costs = sum_costs(told, state.extends, continues=state.continues)
     n = len(cast.names)
     code = np.array([cast.names.index(name) for name in runs.algorithms], dtype=np.intp)
     algorithm_of_run = code[runs.algorithm]
@@ -94,7 +102,9 @@ def allocation_data(source: Runs | RaceSource, times: ArrayLike | None = None) -
             [np.bincount(algorithm_of_pair[longest >= t], minlength=n) for t in grid_times], axis=1
         ),
         np.bincount(algorithm_of_run, minlength=n),
-        np.bincount(algorithm_of_run, runs.until, minlength=n).astype(np.float64),
+        np.bincount(algorithm_of_run, runs.until, minlength=n).astype(np.float64)
+        if costs is None
+        else np.array([costs.get(name, 0.0) for name in cast.names]),
     )
 
 

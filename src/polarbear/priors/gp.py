@@ -27,7 +27,10 @@ MAX_BASIS_FUNCTIONS = 1000
 
 @dataclass(frozen=True)
 class _StationaryProcess:
-    """A stationary process with amplitude ``scale`` and ``length`` scale, for times in [0, 1]."""
+    """A stationary process with amplitude ``scale`` and ``length`` scale, for times in [0, 1].
+
+    The defaults are those of inference in the paper (5.1).
+    """
 
     kernel: KernelName = "matern32"
     scale: Hyper = field(default=LogNormal(0.0, 0.5))

@@ -108,7 +108,8 @@ class Started:
     """Event: the race starts, with its times, seed, rules and model.
 
     ``endless``: instances are numbered without end. ``model`` is None in stores that are older
-    than the recording of models.
+    than the recording of models. ``continues``: a run that is extended continues, as in a replay,
+    and costs what is added; else it is repeated from its start.
     """
 
     seed: int
@@ -118,6 +119,7 @@ class Started:
     endless: bool
     rules: Rules
     model: Model | None = None
+    continues: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,15 +244,12 @@ class Withdrawn:
 
     They stay stored, and all decisions are made again without them. ``at`` is the date of the
     withdrawal, as text. ``instances`` are excluded from further runs until offered again.
-    ``same_seeds``: the runs were falsified, and the runs that replace them have the same seeds. So
-    falsifying a result cannot give an algorithm another draw.
     """
 
     pairs: tuple[tuple[str, str], ...]
     why: str = ""
     at: str = ""
     instances: tuple[str, ...] = ()
-    same_seeds: bool = False
 
 
 @dataclass(frozen=True)
@@ -327,6 +326,9 @@ Report = Told | Failed | Hosted | Identified
 
 NO_INSTANCES = "no instances left"
 """The reason for which a race ends when all of its instances are used."""
+
+BASELINE_REMOVED = "baseline removed, so nothing is compared"
+"""The reason for which a race against a baseline ends when the baseline was removed."""
 
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 

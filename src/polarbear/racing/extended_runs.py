@@ -4,10 +4,8 @@ A run and its extensions have one repetition number each, but count as one run, 
 ``effective_runs`` makes. The race, the store, merging and repair all use this rule.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from itertools import count, takewhile
 from typing import Any, Protocol, Self, TypeVar
 
 from polarbear.data.run import Run, Status
@@ -76,20 +74,23 @@ def effective_runs(runs: Iterable[Run], extends: Mapping[RunId, int]) -> Iterato
             yield reduce(join, counted)._replace(repetition=original.repetition)
 
 
-def count_replaced(
-    falsified: Collection[RunId], used: Collection[RunId]
-) -> Counter[tuple[str, str]]:
-    """Count the repetitions of each pair (algorithm, instance) from its first falsified run on.
+def sum_costs(
+    runs: Iterable[Run], extends: Mapping[RunId, int], *, continues: bool
+) -> dict[str, float]:
+    """Return the total time of each algorithm's runs, in the order in which they arrived.
 
-    The run that replaces it gets the next repetition number that is not ``used``. Its seed is that
-    of the falsified run, whose number is lower by this count.
+    ``continues``: an extension costs what it adds to the earlier run, and not its whole length.
 
-    >>> runs = [RunId("hill", "f1", k) for k in range(3)]
-    >>> count_replaced(runs[1:2], runs)
-    Counter({('hill', 'f1'): 2})
+    >>> short, long = Run("a", "x", [], [], 1.0), Run("a", "x", [], [], 4.0, 1)
+    >>> [sum_costs([short, long], {key_of(long): 0}, continues=c) for c in (True, False)]
+    [{'a': 4.0}, {'a': 5.0}]
     """
-    counts: Counter[tuple[str, str]] = Counter()
-    for key in sorted(falsified, reverse=True):  # the first repetition comes last, and counts
-        after = takewhile(used.__contains__, (key._replace(repetition=k) for k in count(key[2])))
-        counts[key[:2]] = sum(1 for _ in after)
-    return counts
+    costs: dict[str, float] = {}
+    ended: dict[RunId, float] = {}
+    for run in runs:
+        key = key_of(run)
+        original = key._replace(repetition=extends.get(key, key.repetition))
+        start = ended.get(original, 0.0) if continues else 0.0
+        costs[key.algorithm] = costs.get(key.algorithm, 0.0) + max(run.until - start, 0.0)
+        ended[original] = max(run.until, start)
+    return costs

@@ -119,7 +119,7 @@ def decide_gate(state: State, rankings: Rankings, unchanged: Decided) -> Decided
     rules, names = state.rules, rankings.algorithms
     baseline = rules.baseline or ""
     if baseline not in names:
-        return unchanged
+        return replace(unchanged, open=()) if state.lacks_baseline else unchanged
     column = names.index(baseline)
     outcomes = count_outcomes(rankings, state.heaviest)
     statuses, at_par = judge_against_baseline(outcomes, column, rules.certainty, rules.epsilon)

@@ -34,7 +34,7 @@ LoadRuns = Callable[[Collection[str]], Iterable[Run]]
 MAX_LOADED_INSTANCES = 256
 """The number of instances whose stored runs are loaded at a time."""
 
-_ARRAYS = ("times", "position", "algorithm", "offset", "instance", "weight")
+_ARRAYS = ("times", "position", "algorithm", "offset", "instance", "weight", "status")
 
 
 class IncrementalRankings:

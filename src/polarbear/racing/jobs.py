@@ -58,20 +58,16 @@ def key_of(run: Run | EncodedRun) -> RunId:
     return RunId(run.algorithm, run.instance, run.repetition)
 
 
-def job(
-    seed: int, key: RunId, horizon: float, extends: int | None = None, *, replaced: int = 0
-) -> Job:
+def job(seed: int, key: RunId, horizon: float, extends: int | None = None) -> Job:
     """Return a job with the seeds that follow from the seed of the race.
 
-    A job that extends a repetition has the seed of that repetition. ``replaced`` is the number by
-    which the repetition is higher than that of the falsified run that it replaces.
+    A job that extends a repetition has the seed of that repetition.
 
     >>> short, long = RunId("CSA", "f1", 0), RunId("CSA", "f1", 1)
     >>> job(0, long, 100.0, extends=0).seed == job(0, short, 10.0).seed
     True
     """
     original = key if extends is None else key._replace(repetition=extends)
-    original = original._replace(repetition=original.repetition - replaced)
     run_seed = derive_seed(seed, ["run", *original])
     return Job(*key, horizon, run_seed, derive_seed(seed, ["instance", key.instance]), extends)
 

@@ -214,6 +214,12 @@ def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError):
         raise DataError("abs_tol, rel_tol and weights must be numbers") from None
     check_tolerances(tolerances.get("abs_tol", 0.0), tolerances.get("rel_tol", 0.0))
+    for name in ("targets", "top"):
+        if given.get(name) is not None:
+            raise DataError(
+                f"{name}={given[name]!r}: a race has no {name}; analyse its runs with "
+                f"fit(result.runs, {name}=...)"
+            )
     ties = given.get("ties", Model.ties)
     check_ties(ties)
     for name, weight in numbers:

@@ -1,15 +1,25 @@
 """Events from arguments: entries of algorithms, withdrawals of runs, and who made them.
 
-Names that the caller of a race gives are looked up here.
+Names that the caller of a race gives are looked up here: algorithms and the baseline.
 """
 
 from collections.abc import Iterable
 from numbers import Real
 
 from polarbear.data.names import check_name, natural_sort_key, suggest_name, to_name
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.racing.events import Added, Hosted, Withdrawn
-from polarbear.racing.jobs import RunId
+from polarbear.racing.events import (
+    BASELINE_REMOVED,
+    Added,
+    Event,
+    Hosted,
+    Imported,
+    Told,
+    Withdrawn,
+)
+from polarbear.racing.extended_runs import effective_runs
+from polarbear.racing.jobs import RunId, key_of
 from polarbear.racing.state import State
 
 
@@ -37,6 +47,27 @@ def make_entry(
     return Added(name, max_runs, max_time, trial)
 
 
+def check_baseline(state: State) -> str | None:
+    """Return why a race ends without its baseline; None if it has the one it needs.
+
+    Raise an error if the baseline never took part.
+    """
+    if not state.lacks_baseline:
+        return None
+    baseline, names = state.rules.baseline or "", list(state.racing)
+    if baseline in state.removed:
+        return BASELINE_REMOVED
+    raise DataError(f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}")
+
+
+def collect_runs(events: Iterable[Event], state: State) -> Runs:
+    """Return the runs of a race that decisions use; a run and its extensions are one run."""
+    arrived = (event.run for event in events if isinstance(event, Told | Imported))
+    runs = (run for run in arrived if key_of(run) not in state.withdrawn)
+    effective = effective_runs(runs, state.extends)
+    return Runs.from_records(effective, direction=state.direction, clock=state.clock)
+
+
 def make_withdrawal(
     state: State,
     algorithm: str | None,
@@ -44,7 +75,6 @@ def make_withdrawal(
     pairs: Iterable[tuple[str, str]] | None,
     why: str,
     at: str,
-    same_seeds: bool = False,
 ) -> Withdrawn | None:
     """Return the event that withdraws the selected runs; None if no decision would use them.
 
@@ -67,7 +97,7 @@ def make_withdrawal(
     dropped = (instance,) if is_alone and instance and instance not in state.dropped else ()
     if not withdrawn and not dropped:
         return None
-    return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped, same_seeds)
+    return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped)
 
 
 def make_attribution(

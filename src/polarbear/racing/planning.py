@@ -19,11 +19,15 @@ from polarbear.racing.state import State
 
 
 class PlannedRun(NamedTuple):
-    """A run to request: its id, its planned end, and the repetition that it extends, if any."""
+    """A run to request: its id, its planned end, and the repetition that it extends, if any.
+
+    ``before``: the time until which an extended run was observed.
+    """
 
     key: RunId
     horizon: float
     extends: int | None = None
+    before: float = 0.0
 
 
 EXTENSION_FACTOR = 4
@@ -96,8 +100,9 @@ def plan_retries(state: State) -> Asked | None:
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
     runs = [
-        PlannedRun(_next_attempt(state, key), pending[key].horizon, state.extends.get(key))
+        PlannedRun(_next_attempt(state, key), run.horizon, state.extends.get(key), run.before)
         for key in failed
+        for run in (pending[key],)
     ]
     asked = _cut_to_limits(state, runs, state.current) if runs else None
     return asked if isinstance(asked, Asked) else None
@@ -241,7 +246,8 @@ def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> 
     before = key._replace(repetition=key.repetition - 1)
     if before not in state.arrived:
         return PlannedRun(key, horizon)
-    return PlannedRun(key, horizon, state.extends.get(before, before.repetition))
+    observed = state.observed_until[instance][algorithm]
+    return PlannedRun(key, horizon, state.extends.get(before, before.repetition), observed)
 
 
 def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:
@@ -283,18 +289,18 @@ def _cut_to_limits(
     requested_by = dict(state.requested_by)
     for _, group in groupby(planned, key=lambda run: run.key.instance):
         runs = list(group)
-        for run in runs:
+        costs = [run.horizon - state.charged_from(run.extends, run.before) for run in runs]
+        for run, cost in zip(runs, costs, strict=True):
             name = run.key.algorithm
             own_runs, own_time = requested_by.get(name, (0, 0.0))
-            requested_by[name] = Spent(own_runs + 1, own_time + run.horizon)
+            requested_by[name] = Spent(own_runs + 1, own_time + cost)
             if not state.limits.get(name, Limit()).allows(requested_by[name]):
                 return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
         n_runs += len(runs)
-        time += sum(run.horizon for run in runs)
+        time += sum(costs)
         if rules.max_runs is not None and n_runs > rules.max_runs:
             return Asked(tuple(jobs), round_) if jobs else "max_runs"
         if rules.max_time is not None and time > rules.max_time:
             return Asked(tuple(jobs), round_) if jobs else "max_time"
-        replaced = state.replaced
-        jobs += [job(state.seed, *run, replaced=replaced.get(run.key[:2], 0)) for run in runs]
+        jobs += [job(state.seed, *run[:3]) for run in runs]
     return Asked(tuple(jobs), round_)

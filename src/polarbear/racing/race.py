@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import format_count
 from polarbear.data import grid
-from polarbear.data.names import check_names, natural_sort_key, suggest_name
+from polarbear.data.names import check_names, natural_sort_key
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
@@ -57,12 +57,18 @@ from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.ledger import Spent
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import find_algorithm, make_entry, make_withdrawal
+from polarbear.racing.notes import (
+    check_baseline,
+    collect_runs,
+    find_algorithm,
+    make_entry,
+    make_withdrawal,
+)
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
-from polarbear.racing.state import DecisionInput, State, apply, collect_runs, start_state
+from polarbear.racing.state import DecisionInput, State, apply, start_state
 from polarbear.racing.status import RaceStatus, list_statuses
 
 
@@ -108,6 +114,8 @@ class Race(RaceTexts):
     ('lucky',)
     """
 
+    _continues = False  # a run that is extended is repeated from its start
+
     def __init__(
         self,
         algorithms: Iterable[str],
@@ -125,9 +133,9 @@ class Race(RaceTexts):
             raise DataError(f"seed={seed!r}: expected a whole number")
         rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.check_times(times).tolist())
-        model = Model.of(fit)
         rules = rules.resolve_preference(at, clock)
-        started = Started(int(seed), at, direction, clock, instances is None, rules, model)
+        options = (instances is None, rules, Model.of(fit), self._continues)
+        started = Started(int(seed), at, direction, clock, *options)
         self._begin(started, fit)
         if instances is not None:
             self.offer(instances)
@@ -188,14 +196,10 @@ class Race(RaceTexts):
                 f"deadline={deadline!r}: a Race has no clock, so expected a number in the unit of "
                 "ask(now=...); Rules.resolve_deadline(time.time()) returns rules with such a number"
             )
-        baseline = self.rules.baseline
-        if baseline is not None and baseline not in self._state.racing:
-            names = list(self._state.racing)
-            raise DataError(
-                f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}"
-            )
         while True:
             state = self._state
+            if (why := check_baseline(state)) is not None:
+                return self._end(why)
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
             if state.news and not state.pending_rounds:
@@ -219,10 +223,15 @@ class Race(RaceTexts):
 
         A failed run is passed as well, with its status and the values it had reached. ``why`` it
         failed and the end of its ``output`` are recorded. If the same run is passed twice, the
-        first one counts.
+        first one counts. A run without a status was cut if it reached its horizon, and finished
+        by itself otherwise.
         """
         run = normalise_run(run)
         key = key_of(run)
+        if run.status == Status.UNSTATED:
+            pending = (runs.get(key) for runs in self._state.pending_rounds.values())
+            horizon = next((one.horizon for one in pending if one), self.times[-1])
+            run = run._replace(status=Status.CUT if run.until >= horizon else Status.FINISHED)
         if key not in self._state.ever_requested:
             raise DataError(
                 f"the race did not ask for repetition {run.repetition} of {run.algorithm!r} on "
@@ -308,6 +317,8 @@ class Race(RaceTexts):
         for name in runs.algorithms:
             find_algorithm(self._state, name)
         for run in map(normalise_run, runs):
+            if run.status == Status.UNSTATED:
+                run = run._replace(status=Status.FINISHED)
             if key_of(run) not in self._state.arrived:
                 self._record(Imported(run))
 
@@ -319,15 +330,13 @@ class Race(RaceTexts):
         pairs: Iterable[tuple[str, str]] | None = None,
         why: str = "",
         at: str = "",
-        same_seeds: bool = False,
     ) -> int:
         """Withdraw runs, which stay recorded but are not used in decisions; return their number.
 
         These are all runs so far of an algorithm, on an instance, of an algorithm on an instance,
         or of ``pairs`` (algorithm, instance). All decisions are made again: eliminated algorithms
         return and pairs are open. An instance that is given alone is not used again until it is
-        offered again. ``at`` is the date, as text. ``same_seeds``: runs that replace these get
-        their seeds.
+        offered again. ``at`` is the date, as text.
 
         >>> race = Race(["a", "b"], [1], direction="minimize", instances=["x", "y"])
         >>> for job in race.ask():
@@ -337,7 +346,7 @@ class Race(RaceTexts):
         """
         name = None if algorithm is None else find_algorithm(self._state, algorithm)
         n_before = self.n_runs
-        event = make_withdrawal(self._state, name, instance, pairs, why, at, same_seeds)
+        event = make_withdrawal(self._state, name, instance, pairs, why, at)
         if event is not None:
             self._posterior = None
             self._record(event)
@@ -435,8 +444,9 @@ class Race(RaceTexts):
     def ended(self) -> str | None:
         """The reason why the race requests no further runs; None while it does.
 
-        "resolved", "no instances left", "max_runs", "max_time", "deadline", or "limits of
-        candidates" if all undecided algorithms have reached limits of their own.
+        "resolved", "no instances left", "max_runs", "max_time", "deadline", "limits of candidates"
+        if all undecided algorithms have reached limits of their own, or "baseline removed, so
+        nothing is compared".
         """
         return self._state.ended
 
@@ -535,9 +545,10 @@ class Race(RaceTexts):
 
     def _with_statuses(self) -> State:
         """Return the state with each candidate's status, computed if old events do not store it."""
-        state = self._state
-        used = None if state.assessed or state.news else state.decision_input
-        if used is None or used.algorithms != state.rated():
+        state, used = self._state, self._state.decision_input
+        if state.assessed or state.news or state.lacks_baseline or used is None:
+            return state
+        if used.algorithms != state.rated():
             return state
         return with_statuses(state, self.posterior, self._rank_runs(used))
 

@@ -124,9 +124,10 @@ def _describe_course(status: RaceStatus) -> str:
     if status.ended == "resolved":
         sentences.append("It ended when the relation of every pair was known.")
     elif status.ended:
+        n_open = status.n_open_pairs
+        stayed = f": {format_count(n_open, 'pair')} stayed open" if n_open else ""
         sentences.append(
-            f"It ended before all pairs were settled ({escape_text(status.ended)}): "
-            f"{format_count(status.n_open_pairs, 'pair')} stayed open."
+            f"It ended before all pairs were settled ({escape_text(status.ended)}){stayed}."
         )
     else:
         sentences.append("It has not ended.")

@@ -37,10 +37,15 @@ class Replay(Race):
     """
 
     full: Spent
+    _continues = True  # the recorded run is read on, which costs what is added
 
     @property
     def saved(self) -> float:
-        """The share of the time of a full evaluation that the race saved."""
+        """The share of the time of a full evaluation that the race saved.
+
+        A run that is extended costs its final length. A race that makes its runs repeats such a
+        run from its start, and pays for both.
+        """
         return 1 - self.spent.time / self.full.time if self.full.time else 0.0
 
     @property

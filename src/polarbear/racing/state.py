@@ -7,17 +7,16 @@
    of its runs have arrived, from the runs requested up to that round. Plans depend only on
    decisions and requests, so the order in which runs arrive has no effect.
 4. The first run with a given id counts; later ones with the same id are ignored.
-5. A requested run is charged up to its horizon, and after its round for the time that it took.
+5. A requested run is charged up to its horizon, and after its round for the time that it took. An
+   extension is charged from its start, or for what it adds in a replay.
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Direction, Run, Status
-from polarbear.data.runs import Runs
+from polarbear.data.run import FAILED, Direction, Run, Status
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -41,7 +40,7 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
 )
-from polarbear.racing.extended_runs import count_replaced, effective_runs, map_extensions
+from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.ledger import Limit, Spent, Trial, has_value
@@ -49,9 +48,6 @@ from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 from polarbear.racing.run_sets import PairSet, RunIdSet
 from polarbear.selection.preferences import Weights
-
-FAILED = frozenset({Status.CRASHED, Status.KILLED, Status.OUT_OF_MEMORY})
-"""The statuses of failed runs. A run that reached its time limit has not failed."""
 
 Pair = tuple[str, str]
 
@@ -94,6 +90,7 @@ class State:
     rules: Rules
     batch: int
     model: Model = field(default_factory=Model)
+    continues: bool = False  # an extended run continues, and costs what is added
 
     racing: set[str] = field(default_factory=set)
     eliminated: dict[str, Eliminated] = field(default_factory=dict)
@@ -135,7 +132,6 @@ class State:
     asked: int = 0  # number of rounds requested
     superseded: RunIdSet = field(default_factory=RunIdSet)  # retried after a failure, or cancelled
     withdrawn: RunIdSet = field(default_factory=RunIdSet)  # arrived, and excluded from then on
-    replaced: Counter[Pair] = field(default_factory=Counter)  # repetitions that were falsified
     dropped: set[str] = field(default_factory=set)  # instances excluded from further runs
     failed_out: set[str] = field(default_factory=set)  # removed after too many failed runs
     extends: dict[RunId, int] = field(default_factory=dict)  # the repetition that a run extends
@@ -203,7 +199,12 @@ class State:
     @property
     def resolved(self) -> bool:
         """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
-        return not self.open and not self.news
+        return not self.open and not self.news and not self.lacks_baseline
+
+    @property
+    def lacks_baseline(self) -> bool:
+        """Whether the rules name a baseline that does not race, so that nothing is compared."""
+        return self.rules.baseline is not None and self.rules.baseline not in self.racing
 
     @property
     def instances(self) -> set[str]:
@@ -229,6 +230,10 @@ class State:
         if self.rules.posterior_over == "candidates":
             return self.present()
         return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
+
+    def charged_from(self, extends: int | None, before: float) -> float:
+        """Return the time from which a run is charged, observed ``before`` until that time."""
+        return before if self.continues and extends is not None else 0.0
 
     def has_reached_limit(self, algorithm: str) -> bool:
         """Return whether an algorithm's own limits allow no further run, however short."""
@@ -259,6 +264,7 @@ def start_state(event: Started) -> State:
         event.rules,
         event.rules.batch[0],
         event.model or Model(),
+        event.continues,
     )
 
 
@@ -434,9 +440,6 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     _cancel_pending_runs(state, keys, -1)
     excluded = {key for key in state.arrived if key[:2] in pairs}
     state.n_runs -= Counter(key.algorithm for key in excluded - state.withdrawn)
-    if event.same_seeds:
-        used = state.arrived | state.superseded
-        state.replaced.update(count_replaced(excluded - state.withdrawn, used))
     state.withdrawn |= excluded
     state.failed -= excluded
     state.superseded |= excluded
@@ -486,9 +489,10 @@ def _add_pending_run(state: State, job: Job, round_: int) -> None:
     state.wanted[key] = job
     state.ever_requested.add(key)
     state.requested_runs += 1
-    state.requested_time += job.horizon
+    cost = job.horizon - state.charged_from(job.extends, before)
+    state.requested_time += cost
     runs, time = state.requested_by.get(job.algorithm, Spent(0, 0.0))
-    state.requested_by[job.algorithm] = Spent(runs + 1, time + job.horizon)
+    state.requested_by[job.algorithm] = Spent(runs + 1, time + cost)
     pending[key] = PendingRun(job.horizon, before)
     observed[job.algorithm] = job.horizon
     following = state.used[job.instance] + 1
@@ -498,21 +502,21 @@ def _add_pending_run(state: State, job: Job, round_: int) -> None:
 def _receive(state: State, run: Run) -> None:
     """Add a run that has arrived, requested or imported, to the state."""
     key = key_of(run)
+    pending = next((runs for runs in state.pending_rounds.values() if key in runs), {})
     if key not in state.arrived:
         state.arrived.add(key)
         state.n_runs[key.algorithm] += 1
         if key in state.ever_requested:
+            before = pending[key].before if key in pending else 0.0
             state.n_answered += 1
-            state.answered_time += run.until
+            state.answered_time += run.until - state.charged_from(state.extends.get(key), before)
         if run.status in FAILED:
             state.failed.add(key)
     state.wanted.pop(key, None)
-    for pending in state.pending_rounds.values():
-        if key in pending:
-            result = {"until": run.until, "status": run.status, "has_value": has_value(run)}
-            pending[key] = pending[key]._replace(**result)
-            return
-    if key not in state.superseded:
+    if key in pending:
+        result = {"until": run.until, "status": run.status, "has_value": has_value(run)}
+        pending[key] = pending[key]._replace(**result)
+    elif key not in state.superseded:
         _mark_used(state, run.instance)
         _raise_observed_until(state, key, run.until, run.status)
 
@@ -584,11 +588,3 @@ def _decide(state: State, event: Decided) -> None:
         keys = [key for pending in state.pending_rounds.values() for key in pending]
         _cancel_pending_runs(state, keys, event.round)
     state.news = bool(state.pending_rounds)
-
-
-def collect_runs(events: Iterable[Event], state: State) -> Runs:
-    """Return the runs of a race that decisions use; a run and its extensions are one run."""
-    arrived = (event.run for event in events if isinstance(event, Told | Imported))
-    runs = (run for run in arrived if key_of(run) not in state.withdrawn)
-    effective = effective_runs(runs, state.extends)
-    return Runs.from_records(effective, direction=state.direction, clock=state.clock)

@@ -30,6 +30,17 @@ from polarbear.racing.ledger import Spent
 from polarbear.racing.rules import Rules
 from polarbear.racing.state import State, pair
 
+STATUS_NUMBERS = [
+    "prob_in_pareto",
+    "prob_dominated",
+    "epsilon",
+    "since",
+    "until",
+    "instances",
+    "certainty",
+]
+"""The fields of an algorithm's status that are numbers or None."""
+
 MAX_STATUS_LINES = 20
 """The largest number of algorithms whose status is in the text of a store."""
 
@@ -205,7 +216,8 @@ class RaceStatus:
 
     def __str__(self) -> str:
         n, n_racing = len(self.statuses), len(self.pareto)
-        remaining = "" if n == n_racing else f"{n_racing:,} of {n:,} still race, "
+        verb = "remain" if self.ended else "still race"
+        remaining = "" if n == n_racing else f"{n_racing:,} of {n:,} {verb}, "
         pairs, rounds = (
             format_count(self.n_open_pairs, "pair"),
             format_count(self.n_rounds, "round"),
@@ -223,7 +235,7 @@ class RaceStatus:
 
     def _list_facts(self) -> Iterator[tuple[str, str]]:
         """Yield facts about the race as a whole, as pairs of label and text."""
-        yield "racing", format_list(self.pareto)
+        yield "remaining" if self.ended else "racing", format_list(self.pareto)
         if self.chosen:  # for a known budget: no algorithm is eliminated
             yield "chosen", format_list(self.chosen)
         else:
@@ -323,7 +335,7 @@ def _status_from_plain(plain: Mapping[str, Any]) -> AlgorithmStatus:
     status = AlgorithmStatus(**plain)
     numbers = {
         name: None if getattr(status, name) is None else float(getattr(status, name))
-        for name in ("prob_in_pareto", "prob_dominated", "epsilon", "since", "until", "instances")
+        for name in STATUS_NUMBERS
     }
     return status._replace(
         algorithm=str(status.algorithm),
@@ -413,13 +425,18 @@ def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> Algorith
         return status._replace(decisive=decisive)
     assessed = state.assessed.get(name)
     if assessed is None:
-        alone = not rivals and len(state.racing) == 1
+        alone = not rivals and len(state.racing) == 1 and state.rules.baseline is None
         status = AlgorithmStatus(name, "member" if alone else "undecided", clock=state.clock)
     else:
         _, kind, prob_in_pareto, rival, since, until = assessed
         when = {"since": since, "until": until, "clock": state.clock}
-        epsilon = state.rules.epsilon if kind == "equivalent" else None
+        rules = state.rules
+        epsilon = rules.epsilon if kind == "equivalent" else None
+        required = None if rules.error_control == "per_look" else rules.certainty
         status = AlgorithmStatus(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
+        status = status._replace(certainty=required)
+    if state.lacks_baseline:
+        return status._replace(why=f"the baseline {state.rules.baseline} does not race")
     return _add_forecast(state, status, rivals) if rivals else status
 
 

@@ -146,13 +146,14 @@ def read(
         :class:`polarbear.readers.Source` and of options that returns ``Runs``.
     options
         ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
-        the unit of their times. For tables the names of columns, ``until`` and ``missing`` as in
-        :meth:`Runs.from_frame`, and ``columns={"time": ["evals", "fe"]}`` where names differ by
-        file. For logs ``pattern``. For both ``names``, the meaning of the parts of a path. For
-        trials of Optuna, SMAC, Syne Tune, CARP-S and MLflow ``names``, the meaning of the names
-        of studies or runs, and ``curve``: every report counts ("best"), the last of each trial
-        ("last"), or the one that ``chosen_by`` chooses, at every time ("chosen") or at the end
-        ("final"). For Timefold ``levels=True``, to compare by all levels of the scores.
+        the unit of their times. ``ended="cut"`` or ``"finished"`` says how runs ended where
+        nothing else does (see :attr:`Runs.ended`). For tables the names of columns, ``until`` and
+        ``missing`` as in :meth:`Runs.from_frame`, and ``columns={"time": ["evals", "fe"]}`` where
+        names differ by file. For logs ``pattern``. For both ``names``, the meaning of the parts of
+        a path. For trials of Optuna, SMAC, Syne Tune, CARP-S and MLflow ``names``, the meaning of
+        the names of studies or runs, and ``curve``: every report counts ("best"), the last of each
+        trial ("last"), or the one that ``chosen_by`` chooses, at every time ("chosen") or at the
+        end ("final"). For Timefold ``levels=True``, to compare by all levels of the scores.
 
     Examples
     --------
@@ -183,20 +184,20 @@ def read(
     >>> import shutil; shutil.rmtree("runs")
     """
     formats = _select_formats(format)
-    _check_option_names(options, formats)
+    ended = options.get("ended")
+    own = {name: value for name, value in options.items() if name != "ended"}  # of the format
+    _check_option_names(own, formats)
     studies = find_studies(source)
     if studies is not None:
-        _check_studies_options(format, options)
-        return _check_result(read_optuna(studies, **options), "the studies")
+        _check_studies_options(format, own)
+        return _read_ends(_check_result(read_optuna(studies, **own), "the studies"), ended)
     source = find_sqlite_path(source) or source
     if not isinstance(source, str | PathLike):
         if format is not None:
             raise DataError(
                 f"format={format!r} is for files, not for a {type(source).__name__}: leave it out"
             )
-        for name in set(options) - _list_options(read_long_csv) | {"names", "columns"} & set(
-            options
-        ):
+        for name in set(own) - _list_options(read_long_csv) | {"names", "columns"} & set(own):
             raise DataError(f"a data frame takes no option {name!r}: it is for files; leave it out")
         columns = {name: value for name, value in options.items() if name != "direction"}
         check_frame_complete(source, "pb.read", options.get("direction"), columns)
@@ -212,11 +213,12 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     tried: list[tuple[str, Refused]] = []
     for row in formats:
         try:
-            _check_options(row, options)
+            own = {name: value for name, value in options.items() if name != "ended"}
+            _check_options(row, own)
             files.used, files.skipped = set(), {}
-            runs = _check_result(row.read(files, **options), files.label)
+            runs = _check_result(row.read(files, **own), files.label)
             _warn_if_unread(files, row)
-            return runs
+            return _read_ends(runs, options.get("ended"))
         except Refused as why:
             tried.append((row.name, why))
         except Exception as error:
@@ -367,6 +369,11 @@ def _check_studies_options(
         raise DataError(f"format={wanted!r} is for files, not for studies of Optuna: leave it out")
     for name in set(options) - _list_options(read_optuna):
         raise DataError(f"studies of Optuna take no option {name!r}: leave it out")
+
+
+def _read_ends(runs: Runs, ended: Any) -> Runs:
+    """Return runs with unstated ends read as the caller says."""
+    return runs if ended is None else runs.read_as(ended)
 
 
 def _check_result(runs: Runs, what: str) -> Runs:

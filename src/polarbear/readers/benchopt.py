@@ -23,7 +23,7 @@ def read_benchopt(
 
     Times are seconds of the solver alone. benchopt runs most solvers anew for every stopping
     value, so the best so far is over all runs that took no longer. A solver that runs once has
-    finished; the files do not say why others stopped, so they count as cut.
+    finished; the files do not say why others stopped.
     """
     parts: list[Runs] = []
     if not any(name.lower().endswith((".parquet", ".pq")) for name in source.files):
@@ -57,7 +57,9 @@ def _read_columns(columns: Columns, direction: Direction, clock: str, value: str
         "repetition": columns.read_labels("idx_rep").to_list(),
         "time": columns.read_numbers("time"),
         "value": np.where(np.isnan(values), worst, values),
-        "status": [str(Status.FINISHED if s == "run_once" else Status.CUT) for s in strategies],
+        "status": [
+            str(Status.FINISHED if s == "run_once" else Status.UNSTATED) for s in strategies
+        ],
     }
     long = MappingColumns(table, columns.describe_row)
     return Runs.from_columns(

@@ -91,7 +91,7 @@ def read_ioh(
                 time, value = np.asarray(time)[has_value], np.asarray(value)[has_value]
             name = RunName(run.algorithm, run.instance, run.repetition)
             number = run.repetition + seen[name]
-            status = run.status or Status.CUT
+            status = run.status or Status.UNSTATED
             records.append(Run(run.algorithm, run.instance, time, value, until, number, status))
             seen[name] += 1
     if not records:

@@ -16,25 +16,35 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
+from polarbear.data.unpacking import (
+    MAX_UNPACKED_BYTES,
+    check_names,
+    check_unpacked,
+    limit_unpacked,
+)
 from polarbear.errors import DataError
-
-MAX_UNPACKED_BYTES = 1 << 28
-"""The limit of the unpacked size of all packed files of a source, to protect the memory."""
-
-TAR_HEADER_BYTES = 512
 
 _OPEN_PACKED: Mapping[str, Callable[[io.BytesIO], io.BufferedIOBase]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
 }
 """How files with a second ending are unpacked."""
+
+_OPEN_PACKED_TAR: Mapping[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZ": bz2.open,
+    b"\xfd7": lzma.open,
+    b"]\0": lzma.open,
+}
+"""How a packed tar archive is unpacked, by its first two bytes."""
 
 EXAMPLE_PATH = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
 """The example results: seven algorithms on 60 problems."""
@@ -86,6 +96,7 @@ class Source:
         *,
         root: str = "",
         packed: Mapping[str, int] | None = None,
+        archive_bytes: int = 0,
         close: Callable[[], None] = lambda: None,
     ):
         self.label = label
@@ -102,6 +113,8 @@ class Source:
         self._load = load
         self._paths = paths
         self._packed = packed or {}  # the unpacked sizes that an archive states, in bytes
+        # The size of the archive, or of the packed files of a folder that were read.
+        self._archive_bytes, self._packed_bytes = archive_bytes, archive_bytes
         self._unpacked: dict[str, int] = {}  # the actual unpacked sizes, in bytes
         self._total = 0
 
@@ -111,7 +124,8 @@ class Source:
             return list(self.files)
         names = [name for name in self.files if split_packing(name)[0].lower().endswith(endings)]
         with prefix_errors(self.label):
-            check_unpacked_size(sum(self._packed.get(name, 0) for name in names))
+            stated = sum(self._packed.get(name, 0) for name in names)
+            check_unpacked(stated, self._archive_bytes, MAX_UNPACKED_BYTES)
         return names
 
     def path(self, name: str) -> str:
@@ -122,12 +136,15 @@ class Source:
         """Return all bytes of a file; a ``.gz`` or ``.bz2`` file is decompressed."""
         self.used.add(name)
         with wrap_archive_errors(name):
-            self._count(name, self._packed.get(name, 0))
+            self.count_unpacked(name, self._packed.get(name, 0))
             content = self._load[name]()
             if packing := split_packing(name)[1]:
+                if not self._archive_bytes and name not in self._unpacked:
+                    self._packed_bytes += len(content)
+                limit = limit_unpacked(self._packed_bytes, MAX_UNPACKED_BYTES)
                 with _OPEN_PACKED[packing](io.BytesIO(content)) as file:
-                    content = file.read(MAX_UNPACKED_BYTES + 1)
-                self._count(name, len(content) + self._packed.get(name, 0))
+                    content = file.read(int(limit) + 1)
+                self.count_unpacked(name, len(content) + self._packed.get(name, 0))
         return content
 
     def skip(self, name: str, reason: str) -> None:
@@ -138,16 +155,23 @@ class Source:
     def select(self, files: Iterable[str]) -> Source:
         """Return a source that lists only these files; the other files can still be read."""
         part = Source(
-            self.label, self._load, self._paths, files, root=self.root, packed=self._packed
+            self.label,
+            self._load,
+            self._paths,
+            files,
+            root=self.root,
+            packed=self._packed,
+            archive_bytes=self._archive_bytes,
         )
         part.forced = self.forced
         return part
 
-    def _count(self, name: str, size: int) -> None:
+    def count_unpacked(self, name: str, size: int) -> None:
         """Add a file's unpacked size to the total, once, and raise an error above the limit."""
-        self._total += max(size - self._unpacked.get(name, 0), 0)
-        self._unpacked[name] = max(size, self._unpacked.get(name, 0))
-        check_unpacked_size(self._total)
+        if size:
+            self._total += max(size - self._unpacked.get(name, 0), 0)
+            self._unpacked[name] = max(size, self._unpacked.get(name, 0))
+            check_unpacked(self._total, self._packed_bytes, MAX_UNPACKED_BYTES)
 
     def handle(self, name: str) -> Path | io.BytesIO:
         """Return the path of a file or an open file, for libraries that read files themselves."""
@@ -208,7 +232,6 @@ def open_source(path: str | PathLike[str]) -> Source:
                 )
             with path.open("rb") as file:
                 start = file.read(4)
-        packed = bool(start) and start != b"PK\x03\x04" and tarfile.is_tarfile(path)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -220,12 +243,12 @@ def open_source(path: str | PathLike[str]) -> Source:
     with wrap_archive_errors(str(path)):
         if folder:
             source = _open_folder(path)
-        elif start == b"PK\x03\x04":
-            source = _open_zip(path)
-        elif packed:
-            source = _open_tar(path)
         elif not start:
             raise DataError("the file is empty: name a file with results")
+        elif start == b"PK\x03\x04":
+            source = _open_zip(path)
+        elif (archive := _open_tar(path, start)) is not None:
+            source = archive
         else:
             # Files beside an index can be opened by reference, but are not listed.
             stem, _ = split_packing(path.name.lower())
@@ -257,7 +280,13 @@ def _open_files(
 
 def _open_zip(path: Path) -> Source:
     archive = zipfile.ZipFile(path)  # opened once: its directory may list thousands of files
-    members = {info.filename: info for info in archive.infolist() if not info.is_dir()}
+    listed = [info for info in archive.infolist() if not info.is_dir()]
+    try:
+        check_names(info.filename for info in listed)
+    except DataError:
+        archive.close()
+        raise
+    members = {info.filename: info for info in listed}
 
     def loader(info: zipfile.ZipInfo) -> Callable[[], bytes]:
         def load() -> bytes:
@@ -272,30 +301,55 @@ def _open_zip(path: Path) -> Source:
         {},
         root=_strip_archive_suffix(path),
         packed={name: info.file_size for name, info in members.items()},
+        archive_bytes=path.stat().st_size,
         close=archive.close,
     )
 
 
-def _open_tar(path: Path) -> Source:
-    """Read all files of a tar archive at once, since a packed tar has no random access."""
-    contents: dict[str, bytes] = {}
-    total = 0
-    with tarfile.open(path) as archive:
-        for member in archive:
-            total += member.size + TAR_HEADER_BYTES
-            check_unpacked_size(total)
-            if member.isfile() and (file := archive.extractfile(member)):
-                contents[member.name.removeprefix("./")] = file.read()
+class _LimitedFile:
+    """A file of which a tar archive reads no more than a limit: a header may state any size."""
 
-    def loader(name: str) -> Callable[[], bytes]:
-        return lambda: contents[name]
+    def __init__(self, file: Any, packed: int) -> None:
+        self._file, self._packed = file, packed
+        self.tell, self.close = file.tell, file.close
+
+    def read(self, size: int) -> bytes:
+        check_unpacked(self._file.tell() + size, self._packed, MAX_UNPACKED_BYTES)
+        return self._file.read(size)
+
+    def seek(self, position: int) -> int:
+        check_unpacked(position, self._packed, MAX_UNPACKED_BYTES)
+        return self._file.seek(position)
+
+
+def _open_tar(path: Path, start: bytes) -> Source | None:
+    """Read all files of a tar archive at once, since a packed tar has no random access.
+
+    Return ``None`` if the file is not a tar archive.
+    """
+    unpack: Callable[[Path], Any] = _OPEN_PACKED_TAR.get(start[:2], partial(Path.open, mode="rb"))
+    with closing(_LimitedFile(unpack(path), path.stat().st_size)) as stream:
+        try:
+            archive = tarfile.TarFile(fileobj=cast(Any, stream))
+        except (tarfile.TarError, OSError, EOFError, lzma.LZMAError, zlib.error):
+            return None
+        contents = [
+            (member.name.removeprefix("./"), file.read())
+            for member in archive
+            if member.isfile() and (file := archive.extractfile(member))
+        ]
+    check_names(name for name, _ in contents)
+
+    def loader(content: bytes) -> Callable[[], bytes]:
+        return lambda: content
 
     return Source(
         str(path),
-        {name: loader(name) for name in contents},
+        {name: loader(content) for name, content in contents},
         {},
         root=_strip_archive_suffix(path),
-        packed={name: len(content) for name, content in contents.items()},
+        packed={name: len(content) for name, content in contents},
+        archive_bytes=path.stat().st_size,
     )
 
 
@@ -303,15 +357,6 @@ def _strip_archive_suffix(path: Path) -> str:
     """Return the path of an archive without its endings: runs.tar.gz becomes runs."""
     name = re.sub(r"(\.tar)?\.\w+$", "", path.name)
     return path.absolute().with_name(name or path.name).as_posix()
-
-
-def check_unpacked_size(size: int) -> None:
-    """Raise ``DataError`` if an unpacked size in bytes is above the limit."""
-    if size > MAX_UNPACKED_BYTES:
-        raise DataError(
-            f"unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB; unpack it, and read the files "
-            "instead"
-        )
 
 
 def _is_hidden(name: str) -> bool:

@@ -13,7 +13,6 @@ from polarbear.errors import DataError
 from polarbear.readers.source import (
     Refused,
     Source,
-    check_unpacked_size,
     parse_time,
     prefix_errors,
     wrap_archive_errors,
@@ -144,7 +143,7 @@ def _load_rows(source: Source, file: str) -> tuple[str, list[dict[str, str]]]:
         results = packed
         with wrap_archive_errors(packed), zipfile.ZipFile(io.BytesIO(source.content(packed))) as z:
             member = z.getinfo("results.csv")
-            check_unpacked_size(member.file_size)
+            source.count_unpacked(packed, member.file_size)
             text = z.read(member).decode()
     try:
         return results, list(csv.DictReader(io.StringIO(text, newline="")))

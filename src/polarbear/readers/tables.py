@@ -265,7 +265,7 @@ class CsvTable(NamedTuple):
             "value; delete a file that is no run"
         )
         status = naming.status or "status"
-        table = {status: ["cut"] * old, **self.columns.table}
+        table = {status: [str(Status.UNSTATED)] * old, **self.columns.table}
         blank = {naming.time: "0", status: str(Status.CRASHED)}
         if naming.until in table or (naming.until is None and "until" in table):
             blank[str(naming.until or "until")] = "0"

@@ -17,6 +17,7 @@ from polarbear._text import (
     name_point,
 )
 from polarbear.data.losses import Losses
+from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.posterior import Posterior
@@ -119,6 +120,7 @@ def make_document(
         "version": DOCUMENT_VERSION,
         "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
         "about": _describe_comparison(names, posterior, times, clock),
+        "runs": [one._asdict() for one in posterior.ends] if posterior else [],
         "certainty": certainty,
         "clock": format_unit(clock, "time"),
         "digits": choose_precision(clock),
@@ -150,7 +152,9 @@ def _describe_comparison(
     )
     points = format_count(len(times), name_point(clock))
     where = f"at {points}: {format_range(times[0], times[-1], clock)}"
-    return f"{format_count(len(names), 'algorithm')} {on} {where}."
+    about = f"{format_count(len(names), 'algorithm')} {on} {where}."
+    counts = sum_counts(posterior.ends) if posterior else {}
+    return f"{about} Runs: {format_counts(counts)}." if counts else about
 
 
 def _collect_verdict(
@@ -168,8 +172,10 @@ def _collect_verdict(
         for one in sentences
     ]
     close_pairs = describe_close_times(facts) if facts else []
+    cautions = [*facts.cautions] if facts else []
     if race is None:
         return {
+            "cautions": cautions,
             "sentences": sentences_data,
             "summary": describe_pareto_set(facts) if facts else "",
             "close": close_pairs,
@@ -178,7 +184,12 @@ def _collect_verdict(
     summary = f"{state[:1].upper()}{state[1:]}."
     if race.rounds:
         summary = f"{count_members(len(race.pareto), len(names))} {summary}"
-    return {"sentences": sentences_data, "summary": summary, "close": close_pairs}
+    return {
+        "cautions": cautions,
+        "sentences": sentences_data,
+        "summary": summary,
+        "close": close_pairs,
+    }
 
 
 def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
@@ -186,7 +197,7 @@ def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
 
     A posterior that is analysed once may make claims that the race, which tests after every round,
     does not make. Where both agree the sentence is that of the posterior, which also says when the
-    algorithm is the best.
+    algorithm is the best. Where they differ, the claim of the posterior follows as such.
     """
     if not race.rounds:
         return []
@@ -197,7 +208,10 @@ def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
         name = status.algorithm
         other = by_posterior.get(name)
         agree = other is not None and (other.status, other.rival) == (status.status, status.rival)
-        sentences.append(Sentence(name, status.status, texts[name] if agree else f"{status}."))
+        text = texts[name] if agree else f"{status}."
+        if other is not None and other.status != status.status:
+            text += f" By the posterior of the same runs alone, {texts[name]}"
+        sentences.append(Sentence(name, status.status, text))
     return sentences
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections import defaultdict
+from collections import Counter
 from dataclasses import fields
 from typing import Any
 
@@ -98,19 +98,14 @@ def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[
 
 def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
     """Return the cost of each algorithm: all of its runs, including retries and extensions."""
-    runs: dict[str, int] = defaultdict(int)
-    time: dict[str, float] = defaultdict(float)
-    for event in source.events:
-        if isinstance(event, Told):
-            runs[event.run.algorithm] += 1
-            time[event.run.algorithm] += event.run.until
+    runs = Counter(event.run.algorithm for event in source.events if isinstance(event, Told))
     allocation, failed = allocation_data(source), get_race(source).status.failed
     return [
         {
             "algorithm": code[name],
             "runs": runs[name],
             "instances": int(allocation.instances[k, 0]),
-            "time": time[name],
+            "time": float(allocation.time[k]),
             "failed": failed.get(name, 0),
         }
         for k, name in enumerate(allocation.cast.names)
@@ -122,7 +117,8 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
     """Return the status of the race, as texts by label."""
     race = get_race(source)
     status = race.status
-    facts = {"stands": describe_end(status), "racing": format_list(status.pareto, limit=30)}
+    are_there, verb = ("remaining", "remain") if status.ended else ("racing", "are racing")
+    facts = {"stands": describe_end(status), are_there: format_list(status.pareto, limit=30)}
     if status.chosen:
         facts["chosen"] = format_list(status.chosen, limit=30)
     facts["error"] = status.rules.guarantee
@@ -144,9 +140,7 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
         facts["rounds"] = f"{format_count(status.n_rounds, 'round')} on {instances}"
         if race.posterior and race.posterior.instances < status.n_instances:
             rest = format_count(race.posterior.instances, "instance")
-            facts["ratings"] = (
-                f"of the algorithms that are racing, from the {rest} they have run on"
-            )
+            facts["ratings"] = f"of the algorithms that {verb}, from the {rest} they have run on"
     for name, why in status.failures.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if status.n_wanted and not status.ended:
@@ -156,7 +150,7 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
     if status.n_open_pairs and status.n_rounds:
         n = len(status.pareto)
         pairs = format_count(n * (n - 1) // 2, "pair")
-        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of algorithms that are racing"
+        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of algorithms that {verb}"
         if status.forecast is not None:
             facts["to go"] = status.describe_forecast()
     return facts

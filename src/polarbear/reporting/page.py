@@ -134,6 +134,7 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
     data = json.dumps(content, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
     verdict = content["verdict"]
     sentences = [
+        *verdict["cautions"],
         verdict["summary"],
         *(one["text"] for one in verdict["sentences"]),
         *verdict["close"],

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear._text import format_count
+from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 from polarbear.inference.archive import MALFORMED_FILE_ERRORS
 from polarbear.inference.versions import software_versions
@@ -169,9 +170,10 @@ def read_members(path: str | PathLike[str]) -> dict[str, bytes]:
     """Return the content of each file in a supplement; raise an error if it is no supplement."""
     try:
         with zipfile.ZipFile(path) as file:
-            if sum(member.file_size for member in file.infolist()) > MAX_BYTES:
-                raise DataError(f"{path} is too large: more than {MAX_BYTES >> 30} GiB unpacked")
+            check_zip(file, MAX_BYTES)
             members = {name: file.read(name) for name in file.namelist()}
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     except MALFORMED_FILE_ERRORS as error:
         raise DataError(
             f"{path} is damaged, or not a zip file ({error}): name another file"

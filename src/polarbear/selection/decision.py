@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -107,7 +108,19 @@ def select(
             "low: rank each as an algorithm of its own instead"
         )
     task = _make_task(posterior, wanted, codes, risk, size, repeats is not False)
-    return _make_selection(posterior, wanted, codes, task, find_best_portfolios(task), sure)
+    selection = _make_selection(posterior, wanted, codes, task, find_best_portfolios(task), sure)
+    failing = [one for one in getattr(posterior, "ends", ()) if one.fails_often]
+    cautions = [f"{x.describe_failures()}." for x in failing if x.algorithm in selection.algorithms]
+    if (other := getattr(posterior, "if_cut", None)) is not None:
+        known = None if size == 1 else repeats is not False
+        again = select(other, wanted, risk=risk, size=size, among=among, repeats=known)
+        if again.algorithms != selection.algorithms:
+            cautions.insert(
+                0,
+                f"it is {again.choice} if the runs whose ends nothing states were cut; say "
+                "ended='finished' or ended='cut' when you read them.",
+            )
+    return replace(selection, cautions=tuple(cautions))
 
 
 def _make_task(

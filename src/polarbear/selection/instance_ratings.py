@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import format_list
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import ClassBasis, FeatureBasis, draw_utilities
+from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 from polarbear.selection.preferences import Linear, evaluate_curves, to_preference
 from polarbear.selection.ratings import Ratings
@@ -131,7 +132,10 @@ class InstanceRatings(FrozenRecord):
     def load(cls, path: str | Path) -> Self:
         """Read a file that :meth:`save` wrote. Nothing in it is executed or unpickled."""
         try:
-            with np.load(BytesIO(Path(path).read_bytes()), allow_pickle=False) as file:
+            content = BytesIO(Path(path).read_bytes())
+            with zipfile.ZipFile(content) as archive:
+                check_zip(archive)
+            with np.load(content, allow_pickle=False) as file:
                 header = json.loads(str(file["header"]))
                 if header["kind"] != FILE_KIND or header["version"] > FILE_VERSION:
                     raise ValueError("another kind of file, or one of a newer PolarBear")

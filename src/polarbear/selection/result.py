@@ -9,7 +9,15 @@ from typing import Any
 from polarbear._text import escape_text, render_card
 from polarbear.selection.portfolios import Risk
 
-SHOWN_LINES = ("run ", "preference: ", "times used: ", "sure: ", "a portfolio ", "found by ")
+SHOWN_LINES = (
+    "run ",
+    "caution: ",
+    "preference: ",
+    "times used: ",
+    "sure: ",
+    "a portfolio ",
+    "found by ",
+)
 """The beginnings of the lines of a selection that a notebook shows above the table."""
 
 
@@ -64,6 +72,9 @@ class Selection:
         The first and the last time that counted: a range is clipped where the ratings end.
     sure
         The required probability that no other choice is better; None if none was given.
+    cautions
+        What to know before the choice is run: that its runs fail, or that it hangs on how runs
+        ended (see :attr:`Runs.ended`).
     """
 
     choices: tuple[Choice, ...]
@@ -74,6 +85,7 @@ class Selection:
     asked: tuple[float | None, float | None]
     used: tuple[float, float]
     sure: float | None = None
+    cautions: tuple[str, ...] = ()
 
     @property
     def met(self) -> bool | None:
@@ -114,6 +126,7 @@ class Selection:
         by = {"expected": "expected value", "best": "the probability of being best"}
         quantile = None if isinstance(self.risk, str) else f"{self.risk:.3g} quantile"
         lines = [f"run {self.choice}: best by {quantile or by[str(self.risk)]}"]
+        lines += [f"  caution: {text}" for text in self.cautions]
         lines.append(f"  preference: {self.preference}")
         if self._is_clipped():
             low, high = self.used

@@ -11,7 +11,7 @@ import numpy as np
 
 from polarbear._text import format_count
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Run, Status
+from polarbear.data.run import FAILED, Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (
     Added,
@@ -30,7 +30,6 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId, key_of
-from polarbear.racing.state import FAILED
 from polarbear.store.log import CHUNK, ConflictingRun, Store
 from polarbear.store.opening import open_store
 

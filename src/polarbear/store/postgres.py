@@ -2,13 +2,17 @@
 
 1. The writer holds an advisory lock of its session. The epoch in the head also stops an earlier
    writer that has lost its lock.
-2. A server that restarts is waited for. If the connection breaks during a commit, the head shows
-   whether the commit succeeded; if not, it is repeated.
+2. A server that restarts or does not answer is waited for. If the connection breaks during a
+   commit, the head shows whether the commit succeeded; if not, it is repeated.
+3. A frozen server still acknowledges TCP packets, so neither keepalives nor its own timeouts end a
+   wait for it. The client therefore closes a connection from which nothing comes.
 """
 
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from selectors import EVENT_READ, DefaultSelector
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -28,7 +32,19 @@ from polarbear.store.database import (
 )
 
 RECONNECT_SECONDS = 60.0
-"""The time for which a lost connection is tried again."""
+"""The time for which a server that has stopped answering is waited for, with new connections."""
+
+ANSWER_SECONDS = 20.0
+"""The time without a sign of the server after which a connection is given up."""
+
+NOTICE_SECONDS = 5.0
+"""The time without a sign of the server after which the user is told."""
+
+POLL_SECONDS = 0.1
+"""The time after which a wait for the server is checked again."""
+
+CONNECT_SECONDS = 10
+"""The time in which a connection must be made, unless the URL has another ``connect_timeout``."""
 
 LOCK_SECONDS = 2.0
 """The time in which the server must notice that an earlier writer has ended."""
@@ -39,6 +55,14 @@ DEFAULT_RACE = "polarbear"
 T = TypeVar("T")
 
 _TYPES = {"integer": "bigint", "blob": "bytea", "text": "text", "real": "double precision"}
+_CONNECTION = {
+    "application_name": "polarbear",
+    "keepalives": 1,  # find a machine that is gone, and keep idle connections in routers' tables
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": round(1000 * ANSWER_SECONDS),
+}
 _SESSION = (
     "SET synchronous_commit = on",  # durable on return, whatever the server's default is
     "SET tcp_keepalives_idle = 10",  # the lock ends soon after the machine of its holder
@@ -72,6 +96,9 @@ class PostgreSQL:
         self.read_only = read_only
         self._connection: Any = None
         self._backend = 0
+        self._heard = time.monotonic()  # when there was a sign of the server, or a query began
+        self._give_up = math.inf  # when to stop waiting for the server
+        self._told = False
         self.head, self.format = Head.of(0, 0, b""), FORMAT
         self._entered = False
         try:
@@ -130,7 +157,7 @@ class PostgreSQL:
 
     def _retry(self, work: Callable[[], T]) -> T:
         """Call ``work``; call it again with a new connection if the connection was lost."""
-        end = time.monotonic() + RECONNECT_SECONDS
+        self._heard, self._give_up, self._told = time.monotonic(), math.inf, False
         pause = 0.05
         with self._translate_errors():
             while True:
@@ -139,21 +166,73 @@ class PostgreSQL:
                         self._connect()
                     return work()
                 except (self._psycopg.OperationalError, self._psycopg.InterfaceError) as error:
-                    if not _is_connection_lost(error) or time.monotonic() > end:
+                    if not _is_connection_lost(error):
                         raise
                     # The old connection may be in the middle of a transaction.
                     self.close()
+                    self._give_up = min(self._give_up, self._heard + RECONNECT_SECONDS)
+                    if time.monotonic() > self._give_up:
+                        raise StoreError(
+                            f"{self.name}: the database server has been away for "
+                            f"{RECONNECT_SECONDS:g} s ({_one_line(error)}); stored events are "
+                            "safe: repeat the call when the server is back"
+                        ) from None
+                    self._tell_of_silence()
                     time.sleep(pause)
                     pause = min(2 * pause, 1.0)
+
+    def _tell_of_silence(self) -> None:
+        """Warn once, if the server has given no sign for some time."""
+        seconds = time.monotonic() - self._heard
+        if seconds >= NOTICE_SECONDS and not self._told:
+            self._told = True
+            since = time.strftime("%H:%M:%S", time.localtime(time.time() - seconds))
+            warn(
+                f"{self.name}: the database server has not answered since {since}; waiting for it "
+                f"for up to {RECONNECT_SECONDS:g} s"
+            )
+
+    def _drive(self, connection: Any, statement: Generator[int, int | None, T]) -> T:
+        """Drive a generator of psycopg, which yields what it waits for; wait for a limited time."""
+        self._heard = time.monotonic()
+        ready = None
+        with DefaultSelector() as selector:
+            selector.register(connection, EVENT_READ)
+            try:
+                while True:
+                    selector.modify(connection, statement.send(ready))
+                    ready = self._wait(selector, connection)
+            except StopIteration as end:
+                return end.value
+
+    def _wait(self, selector: DefaultSelector, connection: Any) -> int:
+        """Return for what a connection is ready; raise an error if the server stays silent."""
+        try:
+            while not (events := selector.select(POLL_SECONDS)):
+                now = time.monotonic()
+                if now > min(self._heard + ANSWER_SECONDS, self._give_up):
+                    seconds = now - self._heard
+                    raise self._psycopg.OperationalError(f"no answer for {seconds:.0f} s")
+                self._tell_of_silence()
+        except BaseException:  # to roll back over this connection would take as long again
+            connection.close()
+            raise
+        self._heard = time.monotonic()
+        return events[0][1]
 
     def _connect(self) -> None:
         """Connect to the server, and become the writer again unless the store is read-only."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
-        connection = self._psycopg.connect(
-            self._url, autocommit=True, connect_timeout=10, application_name="polarbear"
-        )
+        given = self._psycopg.conninfo.conninfo_to_dict(self._url)
+        options = {**_CONNECTION, "connect_timeout": CONNECT_SECONDS, **given}
+        if math.isfinite(self._give_up):
+            longest = int(options["connect_timeout"]) or CONNECT_SECONDS
+            left = self._give_up - time.monotonic()
+            options["connect_timeout"] = max(1, min(int(left), longest))
+        connections = _driven_connections(self._psycopg, self._drive)
+        connection = connections.connect(autocommit=True, **options)
         self._connection = connection
         try:
             for statement in _SESSION:
@@ -222,9 +301,12 @@ class PostgreSQL:
         end = time.monotonic() + LOCK_SECONDS
         while not self._execute(_LOCK, [self._schema]).fetchone()[0]:
             holders = [row[0] for row in self._execute(_HOLDERS, [self._schema]).fetchall()]
-            if self._backend in holders:
+            ours = self._backend in holders
+            if ours:
                 self._execute("SELECT pg_terminate_backend(?)", [self._backend])
             if time.monotonic() > end:
+                if ours:  # the server is slow to end it, so try again with a new connection
+                    raise self._psycopg.OperationalError("the earlier session has not ended yet")
                 raise second_writer_error(self.name, Head(*self._execute(HEAD).fetchone()).holder)
             time.sleep(0.05)
         self._backend = self._connection.info.backend_pid
@@ -248,14 +330,30 @@ class PostgreSQL:
                 "stored; free some space and repeat the call"
             ) from None
         except self._psycopg.Error as error:
-            message = " ".join(str(error).split())
-            raise StoreError(f"{self.name}: the database server failed: {message}") from None
+            raise StoreError(
+                f"{self.name}: the database server failed: {_one_line(error)}"
+            ) from None
 
 
 def _is_connection_lost(error: Any) -> bool:
     """Return whether an error means a lost connection, rather than a refused SQL statement."""
     state = error.sqlstate
     return state is None or state.startswith(("57P", "08"))
+
+
+def _one_line(error: Exception) -> str:
+    """Return the message of an error without line breaks."""
+    return " ".join(str(error).split())
+
+
+def _driven_connections(psycopg: Any, drive: Callable[[Any, Any], Any]) -> Any:
+    """Return a class of connections of which ``drive`` makes all waits."""
+
+    class DrivenConnection(psycopg.Connection):
+        def wait(self, gen: Any, *_: Any, **__: Any) -> Any:
+            return drive(self, gen)
+
+    return DrivenConnection
 
 
 def _with_placeholders(sql: str) -> str:

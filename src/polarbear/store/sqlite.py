@@ -4,7 +4,8 @@
 2. A file may come from an untrusted source. It is refused before use unless its tables are exactly
    those of a store, because a trigger in it would run with the next row.
 3. A new file gets its name when it is complete, so a crash never leaves an empty store.
-4. A writer locks a file beside the store. The epoch in the head also stops an earlier writer that
+4. A writer locks a file beside the store. A store with two names (hard links) would have two locks
+   and two logs, so it is only read. The epoch in the head also stops an earlier writer that
    has lost its lock.
 """
 
@@ -139,6 +140,13 @@ class SQLite:
         if not path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {path.parent}")
         refuse_network(path)
+        if path.exists() and (n_names := path.stat().st_nlink) > 1:
+            raise StoreError(
+                f"{self.name} is one of {n_names} names of a file (hard links). Log and lock of a "
+                "store are beside its name, so two names would destroy it: delete the others "
+                f"(find FOLDER -samefile {self.name}), or write to a copy made by `polarbear "
+                "backup`"
+            )
         try:
             self._lock = WriterLock(beside(path, "-lock"))
         except BlockingIOError:

@@ -7,13 +7,12 @@ it, and their k-hat diagnoses it. Where the weights are unreliable, the draws ar
 Hamiltonian Monte Carlo.
 """
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import Rankings
+from polarbear.data.rankings import Rankings, select_times
 from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
@@ -383,7 +382,7 @@ def _restrict_mixture(
     rankings: Rankings, prior: Prior, model: Model, grid: GridApproximation, times: Bools
 ) -> GridMixture:
     """Return the mixture at selected times only, with the same hyperparameters."""
-    part = replace(rankings, times=rankings.times[times], position=rankings.position[times])
+    part = select_times(rankings, times)
     adjusted = isinstance(model.likelihood, AdjustedLikelihood)
     restricted = build_model(part, prior, None, adjusted=adjusted)
     components = [

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import Rankings
+from polarbear.data.rankings import Rankings, select_times
 from polarbear.inference.posterior import Posterior
 
 MIN_MERGED_TIMES = 20
@@ -25,12 +25,14 @@ def merge_equal_times(rankings: Rankings) -> tuple[Rankings, NDArray[np.intp]]:
     (1, np.int64(0))
     """
     changes = np.any(rankings.position[1:] != rankings.position[:-1], axis=1)
+    if (rest := rankings.behind_top) is not None:
+        changes |= np.any(rest[1:] != rest[:-1], axis=1)
     source = np.cumsum([0, *changes])
     is_small = len(rankings.times) < MIN_MERGED_TIMES
     if is_small or changes.all() or rankings.ties == "partial":  # which have more than positions
         return rankings, source
     first = np.flatnonzero([True, *changes])
-    return replace(rankings, times=rankings.times[first], position=rankings.position[first]), source
+    return select_times(rankings, first), source
 
 
 def repeat_times(

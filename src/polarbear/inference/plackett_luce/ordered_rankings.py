@@ -34,8 +34,8 @@ class SortedRankings(NamedTuple):
     time: Ints  # (rankings,): the index of the time
     algorithm: Ints
     known: NDArray[np.bool_]
-    starts_group: NDArray[np.bool_]  # whether a group of tied algorithms begins at this place
-    group_size: Ints  # the size of the group that begins here, else 0
+    is_ordered: NDArray[np.bool_]  # known, and not only known to be behind the first ``top``
+    group_size: Ints  # the size of the group of ties that begins here, else 0; 0 if not ordered
     weight: Floats  # (rankings,)
     comparison: Ints  # (rankings,): index of the comparison; of one of them if several are merged
 
@@ -46,6 +46,7 @@ class _Rows(NamedTuple):
     time: Ints  # (rankings,)
     algorithm: Ints  # (rankings, length)
     position: Ints  # (rankings, length)
+    behind_top: NDArray[np.bool_]  # (rankings, length)
     weight: Floats  # (rankings,)
     comparison: Ints  # (rankings,)
 
@@ -57,6 +58,8 @@ class _Rows(NamedTuple):
         """Return the distinct rankings of each time, with the sums of their weights."""
         length = self.algorithm.shape[1]
         code = self.algorithm * np.int32(length + 1) + np.int32(1) + self.position
+        if self.behind_top.any():
+            code = 2 * code + self.behind_top
         first, same = find_equal_rows(self.time, code)
         if len(first) == len(same):
             return self
@@ -85,6 +88,7 @@ def merge_comparisons(rankings: Rankings) -> Rankings:
     sizes = [np.full(len(rows.time), rows.algorithm.shape[1]) for rows in parts]
     n_merged = sum(len(rows.time) for rows in parts)
     names: Any = NumberedNames("comparison", n_merged)
+    rest = [rows.behind_top.ravel() for rows in parts]
     return replace(
         rankings,
         instances=names,
@@ -94,6 +98,7 @@ def merge_comparisons(rankings: Rankings) -> Rankings:
         instance=np.arange(n_merged, dtype=np.int32),
         weight=np.concatenate([rows.weight for rows in parts]),
         instance_data={},
+        behind_top=None if rankings.behind_top is None else np.concatenate(rest)[None],
     )
 
 
@@ -122,10 +127,13 @@ def _collect_rows(rankings: Rankings, comparison: Ints, length: int, merge: bool
     else:
         entry = (rankings.offset[comparison][:, None] + np.arange(length)).ravel()
     algorithm = np.broadcast_to(rankings.algorithm[entry], (n_times, len(comparison) * length))
+    rest = np.broadcast_to(np.False_, algorithm.shape)
+    rest = rest if rankings.behind_top is None else rankings.behind_top[:, entry]
     rows = _Rows(
         np.repeat(np.arange(n_times), len(comparison)),
         algorithm.reshape(-1, length),
         rankings.position[:, entry].reshape(-1, length),
+        rest.reshape(-1, length),
         np.tile(rankings.weight[comparison], n_times),
         np.tile(comparison, n_times),
     )
@@ -142,12 +150,13 @@ def _sort_best_first(rows: _Rows) -> SortedRankings:
     known = position < length
     # A position counts the algorithms ahead, so a group starts where it equals the place.
     starts_group = position == np.arange(length)
+    is_ordered = known & ~np.take_along_axis(rows.behind_top, order, axis=-1)
     return SortedRankings(
         rows.time,
         np.take_along_axis(rows.algorithm, order, axis=-1),
         known,
-        starts_group,
-        _group_sizes(known, starts_group),
+        is_ordered,
+        np.where(is_ordered, _group_sizes(known, starts_group), 0),
         rows.weight,
         rows.comparison,
     )

@@ -65,7 +65,7 @@ class RankingLikelihood:
             # The choice of an untied last place is from a single algorithm: its probability is 1.
             n_known = part.known.sum(axis=1, keepdims=True)
             is_last = (part.group_size == 1) & (np.arange(item.shape[1]) == n_known - 1)
-            is_choice = (part.known if averaged else part.group_size == 1) & ~is_last
+            is_choice = (part.is_ordered if averaged else part.group_size == 1) & ~is_last
             weight = np.where(is_choice, part.weight[:, None], 0.0)
             wins += np.bincount(item.ravel(), weight.ravel(), minlength=len(wins) + 1)[:-1]
             is_untied = (part.group_size == 1) & ~is_last

@@ -50,7 +50,7 @@ class SubsetLikelihood:
             behind = suffix[row, place + size]
             group = suffix[row, place] - behind
             _add_group_choices(count, n, part.time[row], behind, group, size, weight)
-            row, place = np.nonzero(part.known if rankings.ties == "averaged" else counts)
+            row, place = np.nonzero(part.is_ordered if rankings.ties == "averaged" else counts)
             winner = part.time[row] * n + part.algorithm[row, place]
             wins += np.bincount(winner, part.weight[row], minlength=len(wins))
         count, wins = count.reshape(n_times, 1 << n), wins.reshape(n_times, n)

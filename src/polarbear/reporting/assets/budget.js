@@ -39,7 +39,7 @@ function setUpBudget() {
 }
 
 function typed(end, input) {
-  const value = Number(input.value), now = budget();
+  const value = turned(Number(input.value)), now = budget();
   if (input.value !== "" && Number.isFinite(value)) {
     // A reader may type either end of a range first: the other end moves along.
     if (end === "low" && value > now.high) state.high = value;
@@ -131,7 +131,7 @@ function placeBudget() {
   logs.disabled = !(now.low > 0);
   for (const end of Object.keys(ENDS)) {
     byId(`${end}-input`).parentElement.hidden = !shown.includes(end);
-    if (document.activeElement !== byId(`${end}-input`)) byId(`${end}-input`).value = now[end];
+    if (document.activeElement !== byId(`${end}-input`)) byId(`${end}-input`).value = turned(now[end]);
     placeHandle(byId(`${end}-handle`), end, now, shown);
   }
   if (!frame) return;

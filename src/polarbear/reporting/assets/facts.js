@@ -11,6 +11,8 @@ function drawVerdict() {
   byId("title").textContent = model.title;
   document.title = model.title;
   byId("about").textContent = model.about;
+  byId("cautions").hidden = !verdict.cautions.length;
+  byId("cautions").replaceChildren(...verdict.cautions.map((text) => html("li", {}, html("bdi", {}, unbroken(text)))));
   byId("summary").textContent = unbroken(verdict.summary);
   byId("close").textContent = unbroken(verdict.close.join(" "));
   drawFields();

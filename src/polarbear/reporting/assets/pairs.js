@@ -15,6 +15,7 @@ function drawPairs() {
   if (byId("pairs").hidden) return;
   byId("pairs-lead").replaceChildren(
     `Statements about pairs have a probability of at least ${plain(100 * certainty)} %. `,
+    model.race ? "They are those of the posterior: the race, which tests after every round, may not have proven them. " : "",
     model.times.length > 1 ? `Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: ` : "",
     key("first", "the first is ahead"), " ", key("second", "the second is ahead"), " ", key("open", "not certain"));
   drawFilter(pairs);

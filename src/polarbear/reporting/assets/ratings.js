@@ -119,7 +119,7 @@ function axes(x, y, width, height, right, log, highest) {
     ]),
     times.map((tick) => [
       svg("line", { class: "mark", x1: x(tick), x2: x(tick), y1: bottom, y2: bottom + 5 }),
-      svg("text", { class: "tick middle", x: x(tick), y: bottom + 18 }, short(tick)),
+      svg("text", { class: "tick middle", x: x(tick), y: bottom + 18 }, short(turned(tick))),
     ]),
     svg("line", { class: "axis", x1: 52, x2: width - right, y1: bottom, y2: bottom }),
     svg("text", { class: "title middle", x: (52 + width - right) / 2, y: height - 6 }, log ? `${clock}, log scale` : clock),

@@ -10,11 +10,14 @@ function plain(value) {
 
 const unit = () => (model.clock === "time" ? "" : ` ${model.clock}`);
 
+// A target of difficulty 1e8 is shown, and typed, as the precision 1e-8.
+const turned = (time) => (model.digits === "reciprocal" ? Number((1 / time).toPrecision(12)) : time);
+
 // A time with its significant digits, by the rule of _text.py.
 function timed(time) {
   const whole = model.digits === "whole" ? Math.floor(time * (1 + 1e-9)) : Math.round(time);
   if (model.digits === "whole" || (model.digits === "seconds" && Math.abs(time) >= 100)) return whole.toLocaleString("en-US");
-  return plain(model.digits === "seconds" ? Number(time.toPrecision(3)) : time);
+  return plain(model.digits === "seconds" ? Number(time.toPrecision(3)) : turned(time));
 }
 
 const moment = (time) => timed(time) + unit();

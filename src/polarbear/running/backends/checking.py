@@ -24,7 +24,7 @@ from polarbear.racing.rules import Rules, check_rules
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
-from polarbear.running.workers.outcomes import NO_VALUE_ADVICE, LostRun, RevokedRun, RunOutcome
+from polarbear.running.workers.outcomes import NO_VALUE_ADVICE, LostRun, RunOutcome
 
 START_SECONDS = 1.0
 """Seconds that a run may take to start, in addition to the time for which it is observed."""
@@ -135,8 +135,7 @@ def check_setup(
     with closing(start_backend(setup, executor)) as backend:
         backend.submit(jobs)
         while len(outcomes) < len(jobs):
-            made = (one for one in backend.outcomes() if not isinstance(one, RevokedRun))
-            outcomes |= {outcome.job.algorithm: outcome for outcome in made}
+            outcomes |= {outcome.job.algorithm: outcome for outcome in backend.outcomes()}
     return CheckReport(setup, {name: outcomes[name] for name in setup.solvers})
 
 

@@ -200,20 +200,9 @@ def _load_setup(
             )
         time.sleep(pause)
     race = read_file(folder / RACE)
-    setup = build_setup(race, solvers, str(folder / RACE))
-    missing = [name for name in race["solvers"] if name not in setup.solvers]
-    if missing:
-        raise SolverError(
-            f"{solvers} does not define all solvers of the race: add {format_list(missing)}"
-        )
-    return setup, float(race["patience"])
-
-
-def build_setup(race: Mapping[str, Any], solvers: str, where: str) -> Setup:
-    """Join the description of a race, which is ``where``, with the solvers of this machine."""
     code = load_code(solvers)
     try:
-        return Setup.of(
+        setup = Setup.of(
             code["solvers"],
             code["instances"],
             times=race["times"],
@@ -221,10 +210,18 @@ def build_setup(race: Mapping[str, Any], solvers: str, where: str) -> Setup:
             clock=race["clock"],
             limits=Limits.from_stored(race["limits"]),
         ).rename_instances(race.get("aliases", {}))
+        patience = float(race["patience"])
+        missing = [name for name in race["solvers"] if name not in setup.solvers]
     except (KeyError, TypeError) as error:
         raise SolverError(
-            f"the race in {where} does not match {solvers}, pass the race's solvers: {error}"
+            f"the race in {folder / RACE} does not match {solvers}, pass the race's solvers: "
+            f"{error}"
         ) from None
+    if missing:
+        raise SolverError(
+            f"{solvers} does not define all solvers of the race: add {format_list(missing)}"
+        )
+    return setup, patience
 
 
 def load_code(solvers: str) -> Mapping[str, Any]:

@@ -13,11 +13,10 @@ A coordinator uses it like this::
    The race asks again for jobs that are lost.
 2. Asking for more outcomes confirms that the earlier ones are stored: a backend that keeps results
    deletes them then.
-3. A ``RevokedRun`` says that an earlier outcome was false: the race withdraws it.
-4. ``close`` ends all runs. If the whole process is killed, so are the runs.
+3. ``close`` ends all runs. If the whole process is killed, so are the runs.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from numbers import Integral
 from typing import Any, Protocol
 
@@ -28,10 +27,9 @@ from polarbear.running.backends.dask_cluster import DaskWorkerPool
 from polarbear.running.backends.dispatcher import Dispatcher
 from polarbear.running.backends.executors import ExecutorWorkerPool
 from polarbear.running.backends.local_processes import LocalProcesses, LocalWorkerPool
-from polarbear.running.backends.shared_folder import SharedFolder, SharedFolderBackend
 from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.setup import Setup
-from polarbear.running.workers.outcomes import LostRun, RevokedRun, RunOutcome
+from polarbear.running.workers.outcomes import LostRun, RunOutcome
 
 
 class Backend(Protocol):
@@ -46,7 +44,7 @@ class Backend(Protocol):
         """Queue jobs to be run."""
         ...
 
-    def outcomes(self, timeout: float | None = None) -> Sequence[RunOutcome | LostRun | RevokedRun]:
+    def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
         """Wait for outcomes until there is at least one, no job is pending, or time is up."""
         ...
 
@@ -83,8 +81,8 @@ def start_backend(setup: Setup, executor: Any = None) -> Backend:
     ==========================================  ===============================================
     nothing, a number, ``LocalProcesses(...)``  processes on this machine
     a Dask client                               its workers
-    ``SharedFolder(folder)``                    wherever ``polarbear worker folder`` runs
-    an object with ``start_backend(setup)``     what that returns, such as workers over HTTP
+    an object with ``start_backend(setup)``     what that returns: ``SharedFolder(folder)`` makes
+                                                runs wherever ``polarbear worker folder`` runs
     any ``concurrent.futures.Executor``         its workers
     ==========================================  ===============================================
     """
@@ -93,8 +91,6 @@ def start_backend(setup: Setup, executor: Any = None) -> Backend:
     start: Callable[[Setup], Backend] | None = getattr(executor, "start_backend", None)
     if start is not None:
         return start(setup)
-    if isinstance(executor, SharedFolder):
-        return SharedFolderBackend(setup, executor)
     if isinstance(executor, LocalProcesses):
         return Dispatcher(LocalWorkerPool(setup, executor))
     if type(executor).__module__.startswith("distributed") and hasattr(executor, "scheduler"):

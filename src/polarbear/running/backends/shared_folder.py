@@ -65,6 +65,10 @@ class SharedFolder:
     patience: float = 120.0
     pause: float = 0.2
 
+    def start_backend(self, setup: Setup) -> "SharedFolderBackend":
+        """Start the backend of a race; :func:`polarbear.race` calls it."""
+        return SharedFolderBackend(setup, self)
+
 
 class SharedFolderBackend:
     """A backend that exchanges jobs and results with workers through a folder."""
@@ -77,7 +81,7 @@ class SharedFolderBackend:
         self._checked_claims_at = 0.0
         for name in (JOBS, CLAIMS, RESULTS, REFUSED):
             (self._folder / name).mkdir(parents=True, exist_ok=True)
-        self._write_race(describe_race(setup) | {"patience": options.patience})
+        self._write_race(_describe_race(setup) | {"patience": options.patience})
         (self._folder / CLOSED).unlink(missing_ok=True)
 
     @property
@@ -91,6 +95,9 @@ class SharedFolderBackend:
         for job in jobs:
             name = hash_job(job)
             self._pending[name] = job
+            if name in self._returned:  # the coordinator does not keep that result
+                self._returned.remove(name)
+                self._path(RESULTS, name).unlink(missing_ok=True)
             if name not in claimed and not self._path(RESULTS, name).exists():
                 write_file(self._path(JOBS, name), {"version": VERSION, "job": job._asdict()})
 
@@ -183,7 +190,7 @@ def hash_job(job: Job) -> str:
     return blake2b(json.dumps(job).encode(), digest_size=16).hexdigest()
 
 
-def describe_race(setup: Setup) -> dict[str, Any]:
+def _describe_race(setup: Setup) -> dict[str, Any]:
     """Return all that workers need to know of a race, except the code of solvers and instances."""
     return {
         "version": VERSION,
@@ -226,7 +233,7 @@ def write_file(path: Path, content: dict[str, Any]) -> None:
 
 def read_job(path: Path, name: str) -> Job:
     """Read a job from a file and check it; ``name`` is the name under which it was written."""
-    job = check_job(read_file(path).get("job"))
+    job = _check_job(read_file(path).get("job"))
     if hash_job(job) != name:
         raise DataError(
             "the name of the file does not match the job in it: it was renamed or changed"
@@ -234,7 +241,7 @@ def read_job(path: Path, name: str) -> Job:
     return job
 
 
-def check_job(plain: Any) -> Job:
+def _check_job(plain: Any) -> Job:
     """Make a job from plain data of another process, after checking the type of each field."""
     types = get_type_hints(Job)
     if not isinstance(plain, dict) or not set(plain) <= set(types):

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from re import Pattern
+from typing import Literal
 
 from polarbear.data.names import suggest_name
 from polarbear.errors import SolverError
-from polarbear.running.solvers.job import CLOCKS, Clock, RunningJob
+from polarbear.running.solvers.exceptions import ENDING_SIGNALS, KilledProgramError
+from polarbear.running.solvers.job import CLOCKS, Clock, HorizonReached, RunningJob
 from polarbear.running.solvers.output_lines import read_lines
 from polarbear.running.solvers.processes import (
     end_with_parent,
@@ -55,6 +57,9 @@ class Command:
         Whether to search standard error too.
     use_pty
         Whether to run the program in a pseudo-terminal. Some programs delay their output otherwise.
+    ended
+        What a program that ends before its horizon says: it "finished", and keeps its last value,
+        or it was "cut" by a limit of its own, and is unknown after its end.
     folder
         The working folder of the program, to which relative paths in ``arguments`` refer. By
         default, and if it does not exist, it is the current folder.
@@ -75,6 +80,7 @@ class Command:
     ok_exit_codes: tuple[int, ...] = (0, 10, 20, 30)
     include_stderr: bool = False
     use_pty: bool = False
+    ended: Literal["cut", "finished"] = "finished"
     folder: str | None = field(default=None, compare=False)
     _regex: Pattern[str] = field(init=False, repr=False, compare=False)
 
@@ -94,6 +100,8 @@ class Command:
                         f"{shown}: {{{name}}} is not a known placeholder; "
                         f"{suggest_name(name, PLACEHOLDERS)}"
                     )
+        if self.ended not in ("cut", "finished"):
+            raise SolverError(f"ended={self.ended!r}: expected 'cut' or 'finished'")
         object.__setattr__(self, "arguments", tuple(words))
         object.__setattr__(self, "_regex", _compile_pattern(self.pattern))
         has_times = "time" in self._regex.groupindex
@@ -131,7 +139,9 @@ class Command:
             why = f"{argv[0]!r} ended with {ending}" + (f" after: {last}" if last else "")
             if unmatched and not n_values:
                 why += f"; {self._describe_unmatched(unmatched)}"
-            raise SolverError(why)
+            raise KilledProgramError(why) if -code in ENDING_SIGNALS else SolverError(why)
+        if self.ended == "cut":
+            raise HorizonReached
 
     def make_argv(self, job: RunningJob) -> list[str]:
         """Return the program and its arguments for a run, with all placeholders replaced.

@@ -78,7 +78,15 @@ _REQUIRED_KEYS = {
 }
 _INSTANCE_KEYS = ("files", "names", "python")
 _FIRST_WORD, _PARAMETER = re.compile(r"\w+"), re.compile(r"^(\w+)=")
-_COMMAND_KEYS = ("command", "pattern", "clock", "ok_exit_codes", "include_stderr", "use_pty")
+_COMMAND_KEYS = (
+    "command",
+    "pattern",
+    "clock",
+    "ok_exit_codes",
+    "include_stderr",
+    "use_pty",
+    "ended",
+)
 _RULE_KEYS = ("preset", *(field.name for field in fields(Rules)))
 _LIMIT_KEYS = tuple(field.name for field in fields(Limits))
 _PLACES = {

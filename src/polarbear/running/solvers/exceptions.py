@@ -1,10 +1,23 @@
-"""``describe_exception``: an exception of a solver as one line of text."""
+"""``describe_exception``: an exception of a solver as one line of text; ``KilledProgramError``."""
 
 import os
+import signal
 import traceback
 from pathlib import Path
 
 from polarbear.errors import SolverError
+
+ENDING_SIGNALS = frozenset(
+    number
+    for name in ("SIGHUP", "SIGINT", "SIGKILL", "SIGTERM")
+    if (number := getattr(signal, name, None)) is not None  # Windows has not all of them
+)
+"""Signals by which people and the system end a process; faults of its own have others."""
+
+
+class KilledProgramError(SolverError):
+    """Raised if a signal of another process ended the program of a run."""
+
 
 _OWN_MODULES = str(Path(__file__).parents[2])
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)

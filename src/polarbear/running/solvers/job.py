@@ -100,7 +100,7 @@ class RunningJob:
         self.at_horizon = False
         self.remark = ""  # why the run has no value, if this is known
         self._trajectory = trajectory
-        self._in_own_process = in_own_process
+        self.in_own_process = in_own_process
         self._sign = sign_of(direction)
         self._best_cost = inf
         self._latest_time = 0.0
@@ -260,7 +260,7 @@ class RunningJob:
         """End the run at its planned end by raising ``HorizonReached``."""
         self.at_horizon = True
         self._n_ignored_stops += 1
-        if self._n_ignored_stops > MAX_IGNORED_STOPS and self._in_own_process:
+        if self._n_ignored_stops > MAX_IGNORED_STOPS and self.in_own_process:
             self._trajectory.end(Status.CUT, self.horizon, "")
             os._exit(0)
         raise HorizonReached

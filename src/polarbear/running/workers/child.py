@@ -11,7 +11,7 @@ import numpy as np
 
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
-from polarbear.running.solvers.exceptions import describe_exception
+from polarbear.running.solvers.exceptions import KilledProgramError, describe_exception
 from polarbear.running.solvers.job import HorizonReached, RunningJob
 from polarbear.running.solvers.processes import end_with_parent
 from polarbear.running.solvers.setup import Limits, Setup
@@ -96,7 +96,8 @@ def _classify_exception(error: BaseException) -> tuple[Status, str]:
         return Status.OUT_OF_MEMORY, "out of memory"
     if isinstance(error, SystemExit) and error.code in (None, 0):
         return Status.FINISHED, "the solver called sys.exit()"
-    return Status.CRASHED, describe_exception(error)
+    status = Status.KILLED if isinstance(error, KilledProgramError) else Status.CRASHED
+    return status, describe_exception(error)
 
 
 def _apply_limits(limits: Limits) -> None:

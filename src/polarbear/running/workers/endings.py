@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
+from polarbear.running.solvers.exceptions import ENDING_SIGNALS
 from polarbear.running.solvers.shared_trajectory import Ending, SharedTrajectory
 from polarbear.running.workers.outcomes import RunOutcome
 
@@ -28,6 +29,7 @@ class Cause(Enum):
     WORKER_CLOSED = auto()
     CPU_SIGNAL = auto()
     KILL_SIGNAL = auto()
+    ENDING_SIGNAL = auto()
     OTHER_SIGNAL = auto()
     EXIT = auto()
 
@@ -46,6 +48,7 @@ STATUS_OF: dict[Cause, tuple[Status, str]] = {
         Status.KILLED,
         "killed from outside: perhaps the machine was out of memory",
     ),
+    Cause.ENDING_SIGNAL: (Status.KILLED, "killed from outside, by {}"),
     Cause.OTHER_SIGNAL: (Status.CRASHED, "ended by {}"),
     Cause.EXIT: (Status.CRASHED, "the process ended by itself, with exit code {}"),
 }
@@ -71,7 +74,8 @@ def read_wait_status(wait_status: int) -> Evidence:
     number = os.WTERMSIG(wait_status)
     name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
     causes = {"SIGKILL": Cause.KILL_SIGNAL, "SIGXCPU": Cause.CPU_SIGNAL}
-    return Evidence(causes.get(name, Cause.OTHER_SIGNAL), name)
+    other = Cause.ENDING_SIGNAL if number in ENDING_SIGNALS else Cause.OTHER_SIGNAL
+    return Evidence(causes.get(name, other), name)
 
 
 def conclude(

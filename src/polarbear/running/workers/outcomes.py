@@ -60,13 +60,6 @@ class LostRun(NamedTuple):
     was_running: bool = True
 
 
-class RevokedRun(NamedTuple):
-    """A job whose outcome was returned before and has turned out to be false."""
-
-    job: Job
-    why: str
-
-
 def to_plain(outcome: RunOutcome) -> dict[str, Any]:
     """Convert an outcome to plain text and numbers, for a JSON file.
 
