@@ -147,6 +147,18 @@ def test_analyse_says_where_the_times_begin_and_how_to_begin_earlier(tmp_path, c
     assert "The times begin" not in said
 
 
+def test_a_colour_of_the_report_can_be_set(tmp_path, capsys):
+    page = tmp_path / "report.html"
+    words = ["analyse", "--example", "--times", "3", "--report", str(page)]
+    assert main([*words, "--colour", "CSA=#123456"]) == 0
+    assert "#123456" in page.read_text("utf-8")
+    assert main(words) == 0
+    assert "#123456" not in page.read_text("utf-8")
+    capsys.readouterr()
+    said = refusal(capsys, *words, "--colour", "CSA=blue")
+    assert "colour 'blue' of 'CSA': expected a colour such as '#0033d3'" in said
+
+
 def test_json_has_the_same_answer(capsys):
     found = answer(capsys, "analyse", MABBOB, *READ, "--certainty", 0.95, "--times", 6)
     runs = pb.read(MABBOB, direction="minimize", clock="evaluations")

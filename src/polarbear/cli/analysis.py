@@ -121,7 +121,21 @@ def _count_losses(
 
 def _add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", help="title of the report")
+    parser.add_argument(
+        "--colour",
+        action="append",
+        type=_parse_colour,
+        metavar="NAME=COLOUR",
+        help="the colour of an algorithm in the report, such as CSA=#0033d3; may be repeated",
+    )
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
+
+
+def _parse_colour(text: str) -> tuple[str, str]:
+    name, equals, colour = text.rpartition("=")
+    if not (equals and name and colour):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=COLOUR, such as CSA=#0033d3")
+    return name, colour
 
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
@@ -213,14 +227,18 @@ def _write_report(
     certainty: float | None,
     losses: "Losses | None",
 ) -> None:
-    polarbear.report(
-        subject,
-        path,
-        certainty=certainty,
-        title=arguments.title,
-        provenance={"command": format_command(arguments)},
-        losses=losses,
-    )
+    polarbear.plots.set_colours(dict(arguments.colour or ()))
+    try:
+        polarbear.report(
+            subject,
+            path,
+            certainty=certainty,
+            title=arguments.title,
+            provenance={"command": format_command(arguments)},
+            losses=losses,
+        )
+    finally:
+        polarbear.plots.set_colours(None)
     if arguments.open:
         import webbrowser
 

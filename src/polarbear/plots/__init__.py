@@ -16,7 +16,7 @@ from polarbear.plots.classical import (
     ecdf,
     ecdf_data,
 )
-from polarbear.plots.colours import Cast, Style
+from polarbear.plots.colours import Cast, Style, set_colours
 from polarbear.plots.crossings import CrossingMap, crossings, crossings_data
 from polarbear.plots.evolution import Evolution, evolution, evolution_data
 from polarbear.plots.gap import Bounds, Gaps, bounds, bounds_data, gaps, gaps_data
@@ -86,6 +86,7 @@ __all__ = [
     "ratings",
     "ratings_data",
     "save_figure",
+    "set_colours",
     "values",
     "values_data",
 ]

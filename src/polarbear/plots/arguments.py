@@ -82,7 +82,7 @@ def get_cast(source: PosteriorSource, certainty: float = 0.99) -> Cast:
         return Cast.of(source.algorithms, source.pareto(certainty))
     race = get_race(source)
     names = [*race.pareto, *race.eliminated, *race.removed]
-    return Cast.of(names, race.pareto, order=race.state.limits)  # limits are in order of joining
+    return Cast.of(names, race.pareto)
 
 
 def get_times(source: PosteriorSource) -> tuple[Floats, str]:
