@@ -1,6 +1,6 @@
 """Whether posteriors of many algorithms are found and trusted, and what they cost.
 
-Run it from the project's folder: python benchmarks/many_algorithms.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/many_algorithms.py [--quick]
 
 Truths are drawn from the default prior (even seeds) and from the paper's GP (odd seeds). The mode
 is checked with the plain gradient of ``passes.py``, which shares no code with the engine. It takes
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from measuring import Figures, apart, asked, keep, load, peak, table
+from measuring import Figures, apart, keep, load, make_parser, peak, table
 from passes import plain_pass
 
 import polarbear as pb
@@ -108,7 +108,7 @@ def rows_of_priors(quick: bool) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    wanted = asked(__doc__, "two seeds of the smallest size")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
     text = "\n\n".join(
         [
@@ -120,7 +120,7 @@ def main() -> None:
         ]
     )
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         keep("many_algorithms", "Many algorithms", before, text)
 
 

@@ -1,6 +1,6 @@
 """Where it breaks first, as algorithms, instances and workers become many.
 
-Run it from the project's folder: python benchmarks/scale.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/scale.py [--quick]
 
 Runs are many in ``store.py``, and what a round costs after many is in ``racing.py``. Workers are
 threads of four processes of Dask whose runs sleep: what is measured is what it takes to keep them
@@ -11,7 +11,7 @@ import os
 import time
 from contextlib import closing
 
-from measuring import Figures, apart, asked, gigabytes, keep, load, peak, table
+from measuring import Figures, apart, gigabytes, keep, load, make_parser, peak, table
 from overhead import jobs_of, setup_of
 from simulated import rankings
 
@@ -129,11 +129,11 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
-    wanted = asked(__doc__, "the smallest of each")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
     text = report(wanted.quick)
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         keep("scale", "Where it breaks first", before, text)
 
 

@@ -6,7 +6,7 @@ python studies/accuracy/compare.py
 from pathlib import Path
 
 import numpy as np
-from scenarios import SCENARIOS
+from accuracy.scenarios import SCENARIOS
 
 import polarbear as pb
 from polarbear.simulation import PRIORS

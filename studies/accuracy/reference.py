@@ -15,9 +15,10 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from scenarios import SCENARIOS
+from accuracy.scenarios import SCENARIOS
 
 from polarbear.simulation import PRIORS
 
@@ -26,7 +27,7 @@ DRAWS = {"middle": 10_000, "sweep": 10_000, "large": 5_000}
 BATCHES = 50
 
 
-def sample(scenario: str, prior: str) -> dict[str, np.ndarray]:
+def sample(scenario: str, prior: str) -> dict[str, Any]:
     """Sample, and keep what the comparison needs."""
     import arviz
     import nutpie
@@ -36,7 +37,7 @@ def sample(scenario: str, prior: str) -> dict[str, np.ndarray]:
     model = build_pymc_model(SCENARIOS[scenario](), PRIORS[prior])
     compiled = nutpie.compile_pymc_model(model, backend="jax", gradient_backend="jax")
     begin = time.process_time()
-    trace = nutpie.sample(
+    trace: Any = nutpie.sample(
         compiled,
         draws=DRAWS[scenario],
         tune=1000,
@@ -46,14 +47,16 @@ def sample(scenario: str, prior: str) -> dict[str, np.ndarray]:
         target_accept=0.9,
         low_rank_modified_mass_matrix=True,
         progress_bar=False,
+        blocking=True,
     )
     spent = time.process_time() - begin
     mu = np.asarray(trace.posterior["mu"])  # chain, draw, time, algorithm
     mu = mu.reshape(BATCHES, -1, *mu.shape[2:])
     ahead = np.stack([_pairs(batch) for batch in mu])
     always = np.stack([_always(batch) for batch in mu])
-    rhat = max(float(v.max()) for v in arviz.rhat(trace.posterior).data_vars.values())
-    ess = min(float(v.min()) for v in arviz.ess(trace.posterior).data_vars.values())
+    judged: Any = arviz.rhat(trace.posterior), arviz.ess(trace.posterior)
+    rhat = max(float(v.max()) for v in judged[0].data_vars.values())
+    ess = min(float(v.min()) for v in judged[1].data_vars.values())
     return {
         "ahead": ahead.mean(axis=0).astype(np.float32),
         "ahead_error": (ahead.std(axis=0, ddof=1) / BATCHES**0.5).astype(np.float32),

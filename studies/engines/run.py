@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import numpy as np
-from optimiser import final_width
+from engines.optimiser import final_width
 from tools.figures import possible, sheet
 from tools.markdown import table
 from tools.records import Records
@@ -85,7 +85,7 @@ def plan_quick() -> Iterator[Cell]:
 
 def measure_missing(records: Records, cells: Iterable[Cell], summary: bool) -> None:
     """Measure the cells that are not recorded yet."""
-    from engines import measure  # PyMC, which --table does not need
+    from engines.engines import measure  # PyMC, which --table does not need
 
     for cell in cells:
         if cell in records:

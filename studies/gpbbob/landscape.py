@@ -7,6 +7,7 @@ python studies/gpbbob/landscape.py --seed 3   # another instance
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -46,10 +47,11 @@ def draw_figure(seed: int, path: Path) -> None:
     shown = np.flatnonzero(weight.max(axis=(1, 2)) > MIN_WEIGHT)
     rows = -(-len(shown) // COLUMNS)
     figure = plt.figure(figsize=(9, 1.6 * rows + 4.2), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1.6 * rows, 4.2))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.6 * rows, 4.2))
+    above, below = parts
     above.suptitle("(a) weights $w(x)$ of the functions of BBOB")
     panels = above.subplots(rows, COLUMNS, squeeze=False)
-    place = {"extent": (-LIMIT, LIMIT, -LIMIT, LIMIT), "origin": "lower"}
+    place: dict[str, Any] = {"extent": (-LIMIT, LIMIT, -LIMIT, LIMIT), "origin": "lower"}
     for panel in panels.flat:
         panel.set_axis_off()
     for panel, k in zip(panels.flat, shown, strict=False):

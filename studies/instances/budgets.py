@@ -44,7 +44,8 @@ def read_weights(instances: np.ndarray) -> dict[str, np.ndarray]:
     """Return the weights of the 24 BBOB functions in each MA-BBOB problem, as features."""
     import ioh
 
-    weights = np.array([ioh.problem.ManyAffine(int(k), 5).weights for k in instances])
+    problems: Any = ioh.problem  # whose stubs lack some classes
+    weights = np.array([problems.ManyAffine(int(k), 5).weights for k in instances])
     columns = {f"w{k + 1}": column for k, column in enumerate(weights.T)}
     return {**columns, "components": np.sum(weights > 0, axis=1).astype(float)}
 

@@ -201,7 +201,7 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
 
 def _compare_mean(rows: list[dict[str, Any]]) -> list[str]:
     """How the mode orders candidates, compared with the posterior mean."""
-    taus = [
+    taus: list[Any] = [
         kendalltau(*zip(*[(one[OURS], one[MEAN]) for one in row[stage].values()], strict=True))
         for row in rows
         for stage in ("early", "late")
@@ -241,7 +241,8 @@ def _summarise(row: dict[str, Any], definition: str) -> list[float]:
     top, top_wins = np.argsort(-odds)[:8], np.argsort(-wins)[:8]
 
     def tau(a, b):
-        value = kendalltau(a, b).statistic
+        found: Any = kendalltau(a, b)
+        value = found.statistic
         return 0.0 if np.isnan(value) else float(value)
 
     rank = 1 + int(np.sum(odds > odds[int(np.argmax(early))]))

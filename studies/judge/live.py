@@ -26,7 +26,7 @@ from tools.records import Records
 from design_loops import LOOPS, REFERENCE, _send_values
 from judging import PROPOSALS, TIMES, make_loop_judge
 
-PACKAGES = {"shinka": "shinka-evolve", "blade": "iohblade"}
+PACKAGES: dict[str, str] = {"shinka": "shinka-evolve", "blade": "iohblade"}
 """The packages whose name is not that of the framework."""
 
 N_TRUTH = 400
@@ -131,7 +131,8 @@ def main() -> None:
     wanted = asked.parse_args()
     folder = Path(__file__).parent
     kept = Records(folder / "results" / "live.jsonl", ("framework",))
-    for framework in wanted.framework if not wanted.table else ():
+    frameworks: list[str] = [] if wanted.table else wanted.framework
+    for framework in frameworks:
         if (framework,) in kept:
             continue
         try:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -71,8 +72,9 @@ def loop(
         judged.append(measure(records, f"c{k}"))
     best = np.argsort(-truth)[:N_BEST]
     values = {label: np.array([one[label] for one in judged]) for label in judged[0]}
+    tau: Any = kendalltau
     return {
-        label: [kendalltau(v, truth).statistic, kendalltau(v[best], truth[best]).statistic]
+        label: [tau(v, truth).statistic, tau(v[best], truth[best]).statistic]
         for label, v in values.items()
     }
 

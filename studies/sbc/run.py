@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import polarbear as pb
+from polarbear.priors.prior import Prior
 from polarbear.simulation import draw_truth, simulate_rankings
 
 FOLDER = Path(__file__).parent
@@ -38,7 +39,7 @@ QUANTITIES: dict[str, Callable[[NDArray], NDArray]] = {
 }
 
 
-def ranks(prior: object, seed: int) -> dict[str, float]:
+def ranks(prior: Prior, seed: int) -> dict[str, float]:
     """Where the truth lies among the draws, from 0 to 1, for each quantity."""
     rng = np.random.default_rng(seed)
     mu, hyper = draw_truth(prior, np.linspace(0, 1, TIMES), ALGORITHMS, rng)

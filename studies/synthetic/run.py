@@ -17,10 +17,10 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(1, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from examples import EXAMPLES, METHODS, PAPER, Raced, raced
-from figures import PANELS, draw
+from synthetic.examples import EXAMPLES, METHODS, PAPER, Raced, raced
+from synthetic.figures import PANELS, draw
 from tools import story
 from tools.figures import possible
 from tools.markdown import table
