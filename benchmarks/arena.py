@@ -11,6 +11,9 @@ import time
 
 from measuring import Figures, apart, keep, load, make_parser, peak, table, versions
 
+QUICK_CPU_SECONDS = 30
+NEEDS = ("arena-rank",)
+
 VOTES, FEW_VOTES, MODELS, COVARIATES, TURNS = 135_634, 10_000, 129, 4, 3
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 from measuring import Figures, Row, apart, measure_rows
 
+QUICK_CPU_SECONDS = 7
+
 EXAMPLE = Path(__file__).parent.parent / "examples" / "mabbob_d5.csv"
 FIGURES = ("ratings", "values", "pairs", "crossings", "evolution", "allocation")
 

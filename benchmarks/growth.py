@@ -1,7 +1,7 @@
 """How cost grows with algorithms n, instances P, times T, runs and workers, with fitted slopes.
 
     python benchmarks/growth.py growth.svg            # measures, and draws this file
-    python benchmarks/growth.py growth.png T P        # times and instances only, for every prior
+    python benchmarks/growth.py growth.png --axes T P # times and instances only, for every prior
     python benchmarks/growth.py --quick               # the two smallest sizes of each
 
 Seconds of CPU, but for workers, where they are what the clock on the wall says: each worker has
@@ -20,6 +20,8 @@ import read_and_rank
 import samplers
 import store
 from measuring import apart, make_parser, table
+
+QUICK_CPU_SECONDS = 13
 
 Points = dict[str, dict[str, list[list[float]]]]
 
@@ -197,7 +199,7 @@ def _power(exponent: float) -> str:
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("file", nargs="?", type=Path, help="an SVG or PNG to write")
-    parser.add_argument("axes", nargs="*", choices=["T", "P"], help="only these, for every prior")
+    parser.add_argument("--axes", nargs="+", choices=["T", "P"], help="only these, for every prior")
     wanted = parser.parse_args()
     if wanted.file is None and not wanted.quick:
         parser.error("name an SVG or PNG to write, or pass --quick")

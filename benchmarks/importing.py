@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 from measuring import Figures, Row, cpu, in_turns, measure_rows
 
+QUICK_CPU_SECONDS = 1
+
 ROUNDS = 15
 
 

@@ -18,6 +18,9 @@ import growth as growing
 import samplers
 from measuring import RESULTS, Figures, apart, machine, make_parser, medians, table
 
+QUICK_CPU_SECONDS = 40
+NEEDS = ("choix",)
+
 TEMPORAL = ["BSpline", "RandomWalk", "SparseGP", "HSGP", "GP"]
 TUNE, DRAWS = 1000, 2000
 FIGURES = ("cpu", "wall", "trusted", "k", "memory")

@@ -13,6 +13,9 @@ from simulated import meetings, rankings
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 7
+NEEDS = ("evalica",)
+
 PAIRS, MODELS = (100_000, 1_000_000, 10_000_000), 129
 FIELDS = ((100, 100, 300, 20), (300, 20, 6_000, 20), (1_000, 20, 20_000, 30))
 """Algorithms, how many of them are compared on an instance, instances, times."""

@@ -15,6 +15,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, ParamSpec
 
+STARTED_BY = "run.py"
+
 RESULTS = Path(__file__).parent / "results"
 
 SINGLE = {

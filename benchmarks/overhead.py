@@ -22,6 +22,8 @@ from polarbear.running.backends.local_processes import LocalProcesses
 from polarbear.running.solvers.setup import Setup
 from polarbear.running.workers.outcomes import RunOutcome
 
+QUICK_CPU_SECONDS = 8
+
 NAP = 0.05
 _numbers = count()
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 from measuring import Figures, Row, apart, cpu, measure_rows, seconds
 
+QUICK_CPU_SECONDS = 6
+
 FEW, MANY = 7, 20
 """Up to 12 algorithms sets are added up, beyond rankings are kept: one number on either side."""
 

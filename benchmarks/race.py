@@ -17,6 +17,8 @@ from overhead import NAP, bare_dask, bare_processes
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 20
+
 
 def napping(job):
     time.sleep(NAP)

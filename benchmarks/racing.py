@@ -17,6 +17,8 @@ from measuring import RESULTS, Row, machine, make_parser
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 2
+
 ALGORITHMS, TIMES, BATCH = 10, 20, 8
 
 

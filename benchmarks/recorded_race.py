@@ -17,6 +17,8 @@ import numpy as np
 from measuring import Figures, Row, apart, measure_rows
 from passes import plain_pass
 
+QUICK_CPU_SECONDS = 2
+
 POOL = Path(__file__).parent.parent / "studies/calibration/pools/mabbob_d10.npz"
 ROUNDS, TIMES, BATCH = 50, 200, 8
 SECONDS = 8.0

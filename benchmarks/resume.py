@@ -30,6 +30,8 @@ from store import (
     status,
 )
 
+QUICK_CPU_SECONDS = 8
+
 MAX_REPLAYED = 100_000
 """The number of runs up to which a resume without a snapshot is measured as well."""
 

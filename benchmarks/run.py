@@ -44,6 +44,9 @@ from measuring import (
     table,
 )
 
+QUICK_CPU_SECONDS = 110
+NEEDS = ("choix",)
+
 PARTS = {
     "inference": [samplers],
     "floor": [passes],

@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 from measuring import Figures, Row, apart, cpu, measure_rows, peak
 
+QUICK_CPU_SECONDS = 60
+NEEDS = ("choix",)
+
 NUTS = {"nutpie": "nutpie", "PyMC's NUTS": "pymc", "NumPyro's NUTS, with compiling": "numpyro"}
 TUNE, DRAWS = 1000, 1000
 
@@ -177,7 +180,7 @@ def choix(n: int, instances: int, times: int, each: int = 0) -> Figures:
     rankings = data(n, instances, times, each)
     orders = [simulated.orders(rankings, k) for k in range(len(rankings.times))]
     before = cpu()
-    found = np.array([peer.ilsr_rankings(n, order, certainty=1e-3) for order in orders])
+    found = np.array([peer.ilsr_rankings(n, order, alpha=1e-3) for order in orders])
     spent = cpu() - before
     rating = np.exp(found - found.max(axis=1, keepdims=True))
     return {"cpu": spent, "rating": (rating / rating.sum(axis=1, keepdims=True)).tolist()}

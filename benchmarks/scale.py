@@ -17,6 +17,8 @@ from simulated import rankings
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 18
+
 ALGORITHMS = (30, 100, 300)
 INSTANCES = (10_000, 100_000)
 WORKERS = (64, 256, 1000)
@@ -99,20 +101,20 @@ def workers(number: int) -> Figures:
 
 def report(quick: bool) -> str:
     """All as tables."""
-    few = slice(0, 1 if quick else None)
+    sizes = ((10,), (1000,), (8,)) if quick else (ALGORITHMS, INSTANCES, WORKERS)
     of_n = [
         (f"{n:,}", *(f"{found[name]:.1f}" for name in ("fit", "pareto", "alike")), gigabytes(found))
-        for n in ALGORITHMS[few]
+        for n in sizes[0]
         if (found := apart(algorithms, n))
     ]
     of_p = [
         (f"{number:,}", f"{found['fit']:.1f}", f"{found['pareto']:.1f}", gigabytes(found))
-        for number in INSTANCES[few]
+        for number in sizes[1]
         if (found := apart(instances, number))
     ]
     of_w = [
         (f"{w:,}", f"{found['nap']:.0f}", f"{found['busy']:.0%}", f"{1e3 * found['cpu']:.1f}")
-        for w in WORKERS[few]
+        for w in sizes[2]
         if (found := apart(workers, w))
     ]
     return "\n\n".join(

@@ -26,6 +26,8 @@ from typing import Any
 from measuring import RESULTS, Row, apart, machine, make_parser, medians, peak
 from measuring import table as markdown
 
+QUICK_CPU_SECONDS = 18
+
 IMPROVEMENTS, ALGORITHMS, INSTANCES = 50, 10, 64
 SLOW = {1: 0.002, 64: 0.1, 4096: 1.0}
 """The share of the runs that goes in batches of this size: small batches wait for the disk."""
@@ -271,7 +273,7 @@ READING = {
 @contextmanager
 def a_server(wanted=True):
     """A PostgreSQL server of one's own, or none where none is installed."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
     import servers
 
     server = None if servers.why_not() or not wanted else servers.Server()

@@ -13,6 +13,8 @@ from measuring import Row, measure_rows
 
 from polarbear.running.solvers.job import Clock, make_trial_job
 
+QUICK_CPU_SECONDS = 1
+
 CALLS, ROUNDS = 200_000, 15
 CLOCKS: dict[Clock, str] = {"evaluations": "by evaluations", "wall": "by the wall clock"}
 

@@ -27,6 +27,8 @@ from calibration.tables import collect, figure, write
 
 from polarbear.simulation import PRIORS
 
+QUICK_CPU_SECONDS = 11
+
 PARTS = ("known", "recorded", "refined", "identical", "race", "price")
 
 

@@ -29,6 +29,8 @@ from tools.races import keep
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 7
+
 MATRICES = {
     "COV": "COVARIANCE",
     "SEP": "SEPARABLE",

@@ -29,6 +29,8 @@ from tools.records import Records, seeded
 import polarbear as pb
 from polarbear.simulation import rank_costs
 
+QUICK_CPU_SECONDS = 5
+
 HERE = Path(__file__).parent
 KEY = ("pool", "fold")
 POOLS, FOLDS, BUDGETS, TREES = ("mabbob_d10", "mabbob_d5"), 5, 8, 100

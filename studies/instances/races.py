@@ -26,6 +26,8 @@ from tools.records import Records, seeded
 import polarbear as pb
 from polarbear.inference.posterior import Posterior
 
+QUICK_CPU_SECONDS = 2
+
 HERE = Path(__file__).parent
 KEY = ("truth", "seed")
 CERTAINTY, INSTANCES, N_TIMES = 0.95, 300, 3

@@ -26,6 +26,8 @@ from tools.records import Records
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 3
+
 HERE = Path(__file__).parent
 KEY = ("kind", "strength", "seed")
 CELLS = (

@@ -28,6 +28,8 @@ from polarbear.coordinator.fitness import measure_fitness, measure_win_rates
 from polarbear.inference.e_values import count_outcomes
 from polarbear.racing.jobs import RunId, job
 
+QUICK_CPU_SECONDS = 4
+
 TIMES = (10.0, 30.0, 100.0, 300.0)
 REFERENCE = {"step": 1.0, "shrink": 1.0}
 CERTAINTY = 0.95

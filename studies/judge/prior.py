@@ -23,6 +23,8 @@ from polarbear.coordinator.fitness import measure_fitness
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors.dirichlet import Dirichlet
 
+QUICK_CPU_SECONDS = 2
+
 TIMES = (1.0, 2.0, 3.0)
 N_OTHERS = (0, 10, 30)
 N_BEST = 10

@@ -29,6 +29,8 @@ from tools.options import parser
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 4
+
 HERE = Path(__file__).parent
 LIMIT_SECONDS = 10.0
 SHIFT_SECONDS = 1.0

@@ -20,6 +20,9 @@ from tools.markdown import table
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 4
+NEEDS = ("pymoo",)
+
 HERE = Path(__file__).parent
 POINTS = HERE / "results" / "points.json"
 EVALUATIONS, POPULATION = 400, 20

@@ -27,6 +27,8 @@ from racing import candidates, false, recorded, synthetic
 from racing.cells import run
 from racing.tables import write
 
+QUICK_CPU_SECONDS = 4
+
 PARTS = {
     "synthetic": (synthetic.cells, 20),
     "false": (false.cells, 200),

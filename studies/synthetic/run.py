@@ -27,6 +27,8 @@ from tools.markdown import table
 from tools.records import Records
 from tools.summaries import CAPTIONS, explained, pictured
 
+QUICK_CPU_SECONDS = 4
+
 SHOWN = {
     "rounds": """The true ratings; ratings after the rounds in which an algorithm was eliminated or
 settled, with the truth dotted, both among the rated algorithms; and the values at the end.""",
