@@ -8,17 +8,20 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import integrate, special, stats
 
+import polarbear as pb
 from polarbear import simulation
 from polarbear.cli import options
+from polarbear.cli.main import make_parser
 from polarbear.errors import DataError
 from polarbear.priors.base import helmert_basis, scale_times
 from polarbear.priors.bspline import BSpline
+from polarbear.priors.by_name import BY_NAME, make_prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP, HSGP, SparseGP
 from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
 from polarbear.priors.kernels import kernel_covariance, spectral_density
 from polarbear.priors.random_walk import RandomWalk
-from polarbear.racing import model
+from polarbear.racing.model import Model
 
 ROOT = Path(__file__).parents[1]
 
@@ -142,9 +145,20 @@ def test_a_single_time_is_enough(prior):
 def test_all_lists_of_priors_have_the_same_names():
     schema = json.loads((ROOT / "docs" / "reference" / "race.schema.json").read_text())
     listed = schema["properties"]["fit"]["properties"]["prior"]["oneOf"][0]["enum"]
-    assert list(simulation.PRIORS) == list(model.PRIORS) == list(options.PRIORS) == listed
+    assert list(simulation.PRIORS) == list(BY_NAME) == list(options.PRIORS) == listed
     page = (ROOT / "docs" / "how-to" / "choose-a-prior.md").read_text()
     assert all(f"`{name}()`" in page for name in listed)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_a_prior_has_the_same_name_everywhere(name):
+    rankings = simulation.simulate_rankings(np.array([[1.0, 0.5, 0.0]] * 4), 40)
+    for spelling in (name, name.lower(), name.upper()):
+        assert make_prior(spelling) == BY_NAME[name]()
+        assert Model.of({"prior": spelling}).prior == BY_NAME[name]()
+        given = make_parser().parse_args(["analyse", "--example", "--prior", spelling])
+        assert given.prior == name
+    assert pb.fit(rankings, prior=name.lower(), draws=500).prior == repr(BY_NAME[name]())
 
 
 def test_time_is_seen_on_a_unit_axis_and_on_a_log_scale_over_decades():

@@ -670,6 +670,18 @@ def test_cite_prints_bibtex_and_the_texts_of_a_race(capsys, kept):
     assert "\\toprule" in told["table"]
     assert main(["cite", str(kept / "race.db")]) == 0
     assert capsys.readouterr().out == f"{told['methods']}\n\n{told['table']}\n{told['bibtex']}\n"
+    words = ("cite", kept / "race.db", "--certainty", 0.9)
+    assert "a race has its own: leave it out" in refusal(capsys, *words)
+
+
+def test_cite_prints_the_texts_of_a_posterior(capsys, kept):
+    posterior = pb.Posterior.load(kept / "posterior.pb")
+    told = answer(capsys, "cite", kept / "posterior.pb", "--certainty", 0.95)
+    assert told["methods"] == posterior.describe_methods(0.95)
+    assert told["table"] == posterior.to_latex(certainty=0.95)
+    assert answer(capsys, "cite", kept / "posterior.pb")["table"] == posterior.to_latex()
+    said = refusal(capsys, "cite", MABBOB)
+    assert f"analyse {MABBOB} --save posterior.zip`, then `polarbear cite" in said
 
 
 @pytest.mark.parametrize(

@@ -81,8 +81,17 @@ def test_times_are_those_asked_for():
         ),
         (
             lambda: pb.fit(rank_costs(noisy(3, 2)), drows=3),
-            "no option 'drows': expected one of start",
+            "no option 'drows'; did you mean 'draws'",
         ),
+        (
+            lambda: pb.fit(rank_costs(noisy(3, 2)), prir="GP"),
+            r"fit has no option 'prir'; did you mean 'prior'\? It takes prior, .*ties, .*draws",
+        ),
+        (
+            lambda: pb.calibrate(rank_costs(noisy(9, 2)), repeats=3),
+            r"calibrate has no option 'repeats'; did you mean 'replicates'\? It takes .*prior",
+        ),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), zzz=3), "has no option 'zzz'. It takes prior"),
         (lambda: pb.fit(rank_costs(noisy(3, 1))), "at least 2 algorithms"),
         (
             lambda: pb.fit(rank_costs(noisy(3, 2)), prior=pb.priors.GP(scale=1.0)),
@@ -92,7 +101,8 @@ def test_times_are_those_asked_for():
             lambda: pb.fit(pb.Runs.from_frame(frame(), direction="minimize"), direction="maximize"),
             "but the runs have direction 'minimize'",
         ),
-        (lambda: pb.fit(rank_costs(noisy(3, 2)), prior="GP"), "a prior such as"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), prior="GPs"), "did you mean 'GP'"),
+        (lambda: pb.fit(rank_costs(noisy(3, 2)), prior=3), "a prior such as"),
         (lambda: pb.fit(rank_costs(noisy(3, 2)), prior=pb.priors.GP), r"GP\(\)"),
         (lambda: pb.fit(rank_costs(noisy(3, 2)), draws=0), "draws=0"),
     ],

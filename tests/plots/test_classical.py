@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
+from polarbear.data.targets import Targets
 from polarbear.plots import aocc_data, eaf_difference_data, ecdf_data
 
 RUNS = pb.Runs.from_records(
@@ -28,6 +29,51 @@ def share(value, low, high):
 def flipped(runs):
     records = [run._replace(value=-np.asarray(run.value)) for run in runs]
     return pb.Runs.from_records(records, direction="maximize", clock=runs.clock)
+
+
+def runs_of_many_scales():
+    """Values of instances that differ by powers of ten, which halve at each of ten times."""
+    times = np.arange(1, 11)
+    return pb.Runs.from_records(
+        [
+            pb.Run(name, f"f{k}", times, 10.0**k * factor * 0.5**times, until=10)
+            for k in range(8)
+            for name, factor in (("a", 1.0), ("b", 2.0))
+        ],
+        direction="minimize",
+    )
+
+
+def test_flat_lines_are_answered_with_targets():
+    runs = runs_of_many_scales()
+    with pytest.warns(pb.DataWarning) as said:
+        flat = ecdf_data(runs, log=False)
+    (warning,) = said
+    assert "the lines are flat, because half of the runs change by less than 5 %" in str(
+        warning.message
+    )
+    assert "targets=pb.targets.from_runs(runs)" in str(warning.message)
+    assert np.ptp(flat.mean, axis=0).max() < 0.2
+    targets = pb.targets.from_runs(runs)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        curves = ecdf_data(runs, targets=targets)
+    assert np.ptp(curves.mean, axis=0).min() > 0.8
+    assert (curves.scale, curves.n_targets) == (None, 9)
+    assert pb.plots.ecdf(runs, targets=targets).get_ylabel() == "Mean attained share (ECDF)"
+    with pytest.raises(pb.DataError, match="leave them out, or targets"):
+        ecdf_data(runs, targets=targets, low=1)
+
+
+def test_an_ecdf_of_targets_counts_those_that_were_reached():
+    records = [
+        pb.Run("a", "x", [1, 4], [8, 2], until=6, status=pb.Status.CUT),
+        pb.Run("b", "x", [2], [5], until=9, status=pb.Status.FINISHED),
+    ]
+    runs = pb.Runs.from_records(records, direction="minimize")
+    targets = Targets([1, 2], {"x": [6, 3]})
+    share = ecdf_data(runs, targets=targets, times=[1, 2, 4, 8]).mean
+    np.testing.assert_allclose(share, [[0, 0], [0, 0.5], [1, 0.5], [np.nan, 0.5]])
 
 
 def test_ecdf_is_the_mean_attained_share():

@@ -9,8 +9,9 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError, StoreError
+from polarbear.priors.by_name import BY_NAME
 from polarbear.racing.events import Started, from_json, to_json
-from polarbear.racing.model import PRIORS, Model
+from polarbear.racing.model import Model
 from polarbear.racing.rules import Rules
 from polarbear.running.solvers.configuration import load
 from racers import drive, quick_fit, race_of
@@ -38,7 +39,7 @@ def raced(store, **more):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize("name", BY_NAME)
 def test_every_prior_is_recorded_in_full(name):
     model = Model.of({"prior": name, "draws": 300})
     event = Started(0, (1.0,), "minimize", "time", True, Rules(), model)

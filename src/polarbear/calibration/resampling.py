@@ -21,8 +21,8 @@ from polarbear.calibration.odds import (
 from polarbear.calibration.population import find_contested_pairs, fit_utilities
 from polarbear.calibration.tally import Estimate, Tally, tally_claims
 from polarbear.errors import DataError, DataWarning, FitWarning
-from polarbear.inference.fit import as_rankings, fit, split_options
-from polarbear.priors.dirichlet import Dirichlet
+from polarbear.inference.fit import as_rankings, check_keywords, fit, split_options
+from polarbear.priors.by_name import make_prior
 from polarbear.priors.prior import Prior
 
 Floats = NDArray[np.float64]
@@ -231,7 +231,7 @@ class Calibration:
 def calibrate(
     data: object,
     *,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     instances: int | None = None,
     replicates: int = 100,
     seed: int = 0,
@@ -266,6 +266,8 @@ def calibrate(
     >>> calibration.tally.coverage.value > 0.8
     True
     """
+    own = ("method", "evidence")
+    check_keywords(calibrate, options, options.get("method", "laplace"), own=own)
     columns, options = split_options(options)
     rankings = as_rankings(data, times, direction, columns)
     pool = len(rankings.instances)
@@ -277,7 +279,7 @@ def calibrate(
     for name, value in (("instances", drawn), ("replicates", replicates)):
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError(f"{name}={value!r}: expected a whole number of at least 2")
-    prior = Dirichlet() if prior is None else prior
+    prior = make_prior(prior)
     truth, asked = fit_utilities(rankings), find_contested_pairs(rankings)
     tallies = []
     for replicate in range(replicates):

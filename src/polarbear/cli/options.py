@@ -306,11 +306,17 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _parse_prior(text: str) -> str:
+    """Return the name of a prior as it is written in Python, whatever its capital letters are."""
+    return {name.lower(): name for name in PRIORS}.get(text.lower(), text)
+
+
 def add_fit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for fitting the posterior."""
     group = parser.add_argument_group("how to fit the posterior")
     group.add_argument(
         "--prior",
+        type=_parse_prior,
         choices=PRIORS,
         default="Dirichlet",
         metavar="PRIOR",

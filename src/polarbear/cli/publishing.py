@@ -1,11 +1,18 @@
 """Commands for a paper: cite, supplement."""
 
 import argparse
+from pathlib import Path
 
 import polarbear
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import load_race, refuse_race_file
-from polarbear.cli.options import STORE_HELP, add_command, add_file_argument, add_json_option
+from polarbear.cli.inputs import detect_kind, load_race, refuse_race_file
+from polarbear.cli.options import (
+    STORE_HELP,
+    add_command,
+    add_file_argument,
+    add_json_option,
+    parse_probability,
+)
 from polarbear.cli.output import check_output_path
 from polarbear.errors import DataError
 
@@ -17,14 +24,20 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     cite = add_command(
         commands,
         "cite",
-        "what a paper needs: BibTeX, and of a race the methods paragraph and a table",
-        "Without a store it prints the BibTeX entries of the method and of this software. With one "
-        "it also prints a paragraph with the numbers of the race, and a LaTeX table.",
-        positionals="[STORE]",
-        examples=("cite", "cite race.db"),
+        "what a paper needs: BibTeX, and of an analysis the methods paragraph and a table",
+        "Without a source it prints the BibTeX entries of the method and of this software. With "
+        "one it also prints a paragraph with the numbers of the analysis, and a LaTeX table.",
+        positionals="[SOURCE]",
+        examples=("cite", "cite race.db", "cite posterior.zip --certainty 0.95"),
         run=_run_cite,
     )
-    add_file_argument(cite, "store", nargs="?", help=STORE_HELP)
+    help_ = "the store of a race, or a posterior that `analyse --save` wrote"
+    add_file_argument(cite, "source", nargs="?", help=help_)
+    cite.add_argument(
+        "--certainty",
+        type=parse_probability,
+        help="required probability of a statement about a posterior (0.99)",
+    )
     add_json_option(cite)
     supplement = add_command(
         commands,
@@ -47,12 +60,26 @@ def _run_cite(arguments: argparse.Namespace) -> int:
     from polarbear.reporting.citation import render_bibtex
 
     bibtex = render_bibtex()
-    if arguments.store is None:
+    source, certainty = arguments.source, arguments.certainty
+    if source is None:
         print_answer(arguments, bibtex, {"bibtex": bibtex})
         return 0
-    refuse_race_file(arguments.store)
-    race = load_race(arguments.store)
-    methods, table = race.describe_methods(), race.to_latex()
+    refuse_race_file(source)
+    kind = detect_kind(source)
+    if kind == "posterior":
+        posterior = polarbear.Posterior.load(source)
+        options = {} if certainty is None else {"certainty": certainty}
+        methods, table = posterior.describe_methods(**options), posterior.to_latex(**options)
+    elif kind != "store" and Path(source).exists():
+        raise DataError(
+            f"{source} is neither a store nor a posterior: save a posterior with `polarbear "
+            f"analyse {source} --save posterior.zip`, then `polarbear cite posterior.zip`"
+        )
+    elif certainty is not None:
+        raise DataError("--certainty is for a posterior; a race has its own: leave it out")
+    else:
+        race = load_race(source)
+        methods, table = race.describe_methods(), race.to_latex()
     plain = {"methods": methods, "table": table, "bibtex": bibtex}
     print_answer(arguments, f"{methods}\n\n{table}\n{bibtex}", plain)
     return 0

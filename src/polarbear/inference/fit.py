@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
@@ -28,8 +29,8 @@ from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
+from polarbear.priors.by_name import make_prior
 from polarbear.priors.dirichlet import Dirichlet
-from polarbear.priors.hyper import Hyper
 from polarbear.priors.prior import Prior
 
 Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"]
@@ -47,6 +48,9 @@ PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
 RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
 """Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
+
+DATA_OPTIONS = frozenset({"clock", *RANKING_OPTIONS, *(one.name for one in fields(ColumnNaming))})
+"""Options of :func:`fit` that name columns, or that rank runs."""
 
 START_TEST_LEVEL = 0.01
 """The level of the test for differences between algorithms at the first times of a grid."""
@@ -83,7 +87,7 @@ class DataOptions(ColumnOptions, total=False):
 def fit(
     data: object,
     *,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     method: Literal["laplace"] = "laplace",
     evidence: Evidence | None = None,
     seed: int = 0,
@@ -98,7 +102,7 @@ def fit(
 def fit(  # other methods: with the options of their samplers
     data: object,
     *,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     method: Method,
     seed: int = 0,
     times: ArrayLike | None = None,
@@ -109,7 +113,7 @@ def fit(  # other methods: with the options of their samplers
 def fit(
     data: object,
     *,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     evidence: Evidence | None = None,
     seed: int = 0,
     times: ArrayLike | None = None,
@@ -122,7 +126,7 @@ def fit(
 def fit(
     data: object,
     *,
-    prior: Prior | None = None,
+    prior: Prior | str | None = None,
     method: Method = "laplace",
     evidence: Evidence | None = None,
     seed: int = 0,
@@ -140,8 +144,8 @@ def fit(
     data
         Rankings, Runs, or a data frame as in :meth:`Runs.from_frame`.
     prior
-        The prior over ratings as functions of time, one of :mod:`polarbear.priors`. By default
-        ``Dirichlet()``, under which times are independent.
+        The prior over ratings as functions of time, one of :mod:`polarbear.priors` or its name,
+        such as "BSpline". By default ``Dirichlet()``, under which times are independent.
     method
         "laplace": the fast engine, nested Laplace approximations with importance sampling. For
         comparison: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and
@@ -190,10 +194,12 @@ def fit(
     True
     """
     _reject_time_range(data, options)
+    has_attributes = not (classes is None and features is None and scores is None)
+    check_keywords(fit, options, method, only=("draws",) if has_attributes else None)
     columns, options = split_options(options)
     rankings = as_rankings(data, times, direction, columns)
     model: dict[str, Any] = {
-        "prior": prior,
+        "prior": make_prior(prior),
         "method": method,
         "evidence": evidence,
         "seed": seed,
@@ -213,7 +219,7 @@ def fit(
 def _fit_rankings(
     rankings: Rankings,
     *,
-    prior: Prior | None,
+    prior: Prior,
     method: Method,
     evidence: Evidence | None,
     seed: int,
@@ -236,11 +242,8 @@ def _fit_rankings(
         _warn_of_unknown_times(rankings)
         _warn_of_few_instances(rankings)
     if has_attributes:
-        prior = Dirichlet() if prior is None else prior
         if method != "laplace" or not isinstance(prior, Dirichlet):
             raise DataError("classes, features and scores need method='laplace' and Dirichlet()")
-        for option in [name for name in options if name != "draws"]:
-            raise DataError(f"fit by classes, features or scores has no option {option!r}")
         by_instance = fit_attributes(
             rankings,
             classes,
@@ -255,7 +258,7 @@ def _fit_rankings(
         return replace(by_instance, diagnostics=diagnostics, ends=ends)
     if rankings.ties == "partial" and method != "laplace":
         raise DataError(f"partial orders need method='laplace', got {method!r}")
-    engine = load_engine(method, options)
+    engine = load_engine(method)
     if method == "laplace":
         options["evidence"] = _check_evidence(evidence)
     elif evidence == "instances":
@@ -263,8 +266,6 @@ def _fit_rankings(
             f"evidence='instances' needs method='laplace', got {method!r}, which treats "
             "every ranking as independent evidence"
         )
-    prior = Dirichlet() if prior is None else prior
-    check_prior(prior)
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
     return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
@@ -318,20 +319,6 @@ def _check_evidence(evidence: str | None) -> str:
     if evidence not in (None, "instances", "rankings"):
         raise DataError(f"evidence={evidence!r}: expected 'instances' or 'rankings'")
     return evidence or "instances"
-
-
-def check_prior(prior: Any) -> None:
-    """Raise DataError if an object is not a prior."""
-    if isinstance(prior, type):
-        raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
-    if not hasattr(prior, "hypers"):
-        raise DataError(f"prior={prior!r}: expected a prior such as polarbear.priors.GP()")
-    for name, hyper in prior.hypers().items():
-        if not isinstance(hyper, Hyper):
-            raise DataError(
-                f"{name}={hyper!r} in {type(prior).__name__}: expected a distribution, such as "
-                "polarbear.priors.LogNormal(0.0, 0.5); a small sd fixes the value"
-            )
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -438,23 +425,50 @@ def _has_differences(rankings: Rankings) -> NDArray[np.bool_]:
     return differs
 
 
-def load_engine(method: str, options: Mapping[str, Any]) -> Engine:
-    """Import the engine of a method; DataError if the method or an option does not exist."""
+def load_engine(method: str) -> Engine:
+    """Import the engine of a method; DataError if there is no such method."""
     if method not in ENGINES:
         raise DataError(f"method={method!r}: expected one of {', '.join(ENGINES)}")
     module, name = ENGINES[method]
-    engine = getattr(import_module(module), name)
-    parameters = signature(engine).parameters
-    if not any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
-        given = ("rankings", "prior", "seed", "evidence")
-        known = [name for name in parameters if name not in given]
-        for option in options:
-            if option not in known:
-                raise DataError(
-                    f"method {method!r} has no option {option!r}: expected one of "
-                    f"{', '.join(known)}"
-                )
-    return engine
+    return getattr(import_module(module), name)
+
+
+def check_keywords(
+    function: Callable[..., Any] | str,
+    options: Mapping[str, Any],
+    method: str = "laplace",
+    *,
+    own: Sequence[str] = (),
+    only: Sequence[str] | None = None,
+) -> None:
+    """Raise DataError for options that neither a function, its data nor its engine takes.
+
+    The message has the most similar option, and all of them. ``own`` are those of a function that
+    is given by its name. ``only`` are the options of the engine that the function takes.
+
+    >>> check_keywords(fit, {"prir": "GP"})
+    Traceback (most recent call last):
+    polarbear.errors.DataError: fit has no option 'prir'; did you mean 'prior'? It takes prior, ...
+    """
+    of_engine = signature(load_engine(method)).parameters
+    if any(p.kind is Parameter.VAR_KEYWORD for p in of_engine.values()):
+        return  # the options of a sampler, which it checks itself
+    inner = ("rankings", "prior", "seed", "evidence")
+    known = list(own)
+    if not isinstance(function, str):
+        kinds = signature(function).parameters.values()
+        known += [one.name for one in kinds if one.kind is Parameter.KEYWORD_ONLY]
+        known += sorted(DATA_OPTIONS)
+    known += [name for name in of_engine if name not in inner] if only is None else only
+    for option in options:
+        if option not in known:
+            close = get_close_matches(option, known, n=1)
+            likely = f"; did you mean {close[0]!r}?" if close else "."
+            caller = function if isinstance(function, str) else function.__name__
+            raise DataError(
+                f"{caller} has no option {option!r}{likely} It takes "
+                f"{', '.join(dict.fromkeys(known))}"
+            )
 
 
 def connected_groups(rankings: Rankings) -> list[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """The classical figures: ECDF, AOCC and differences of empirical attainment functions.
 
 Unlike ratings they need values on a common scale: shares of one range of values for all
-instances. iohinspector and moocore compute them.
+instances, or targets of each instance. iohinspector and moocore compute them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.levels import keep_one_value
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs
+from polarbear.data.targets import Targets, find_hitting_times
 from polarbear.errors import DataError, require, warn
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
@@ -55,6 +56,10 @@ MIN_COVERED_SHARE = 0.5
 """A default range that covers a smaller share of the range of all values causes a warning."""
 
 
+MIN_TYPICAL_CHANGE = 0.05
+"""If half of the runs change by a smaller share of the range, curves are flat: a warning."""
+
+
 class Scale(NamedTuple):
     """The range of values, from worst to best, relative to which attained shares are measured."""
 
@@ -65,7 +70,7 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Ecdf(FrozenRecord):
-    """The mean share of a range of values that the runs have attained by each time.
+    """The mean share of a range of values, or of targets, that runs have attained by each time.
 
     Attributes
     ----------
@@ -75,8 +80,8 @@ class Ecdf(FrozenRecord):
         The grid of times.
     mean, lower, upper
         Shape (T, n): the mean over instances, and its bootstrap confidence interval.
-    scale
-        The range of values.
+    scale, n_targets
+        The range of values; None with targets, whose number on each instance is the second.
     level
         The level of the interval.
     """
@@ -87,8 +92,9 @@ class Ecdf(FrozenRecord):
     mean: Floats
     lower: Floats
     upper: Floats
-    scale: Scale
+    scale: Scale | None
     level: float
+    n_targets: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +162,7 @@ def ecdf_data(
     low: float | None = None,
     high: float | None = None,
     log: bool | None = None,
+    targets: Targets | None = None,
     times: ArrayLike | None = None,
     pareto: Collection[str] = (),
     level: float = 0.95,
@@ -167,6 +174,10 @@ def ecdf_data(
     ----------
     runs
         The recorded runs.
+    targets
+        Count these targets of each instance, such as ``polarbear.targets.from_runs(runs)``, in
+        place of a range. A range is the same for all instances, so values of instances that differ
+        in scale draw flat lines, for which there is a warning.
     low, high, log
         The range, and whether shares are of its logarithm. By default the range is from the
         best 5 % of final values to the worst 5 % of first values. It is logarithmic if it is
@@ -186,11 +197,18 @@ def ecdf_data(
     >>> ecdf_data(runs).mean.shape
     (3, 3)
     """
-    _require_packages()
     runs = keep_one_value(runs, "an ECDF")
-    scale = _choose_scale(runs, low, high, log)
     grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
-    share = _compute_attained_shares(runs, grid_times, scale)
+    if targets is not None:
+        if (low, high, log) != (None, None, None):
+            raise DataError("low, high and log are of a range: leave them out, or targets")
+        scale, share = None, _count_reached(runs, grid_times, targets)
+    else:
+        _require_packages()
+        scale = _choose_scale(runs, low, high, log)
+        share = _compute_shares(runs.at(grid_times), scale, runs.direction)
+        if not _warn_of_flat_curves(share, scale):
+            _warn_of_short_range(runs, scale, low, high)
     rng = np.random.default_rng(seed)
     n, instances = len(runs.algorithms), len(runs.instances)
     total = np.zeros((instances, n, len(grid_times)))
@@ -209,7 +227,31 @@ def ecdf_data(
         )
     lower, upper = _compute_bootstrap_interval(resampled_mean, mean, level)
     cast = Cast.of(runs.algorithms, pareto)
-    return Ecdf(cast, grid_times, runs.clock, mean.T, lower.T, upper.T, scale, level)
+    n_targets = 0 if targets is None else np.size(targets.difficulty)
+    return Ecdf(cast, grid_times, runs.clock, mean.T, lower.T, upper.T, scale, level, n_targets)
+
+
+def _count_reached(runs: Runs, times: Floats, targets: Targets) -> Floats:
+    """Return the share of targets that each run has reached (runs, times), nan if unknown."""
+    hits = find_hitting_times(runs, targets)
+    share = np.stack([(hits <= time).mean(axis=0) for time in times], axis=1)
+    return np.where(runs.known(times), share, np.nan)
+
+
+def _warn_of_flat_curves(share: Floats, scale: Scale) -> bool:
+    """Warn if most runs hardly change on the range of all instances; return whether it was done."""
+    with np.errstate(invalid="ignore"):
+        change = np.fmax.reduce(share, axis=1) - np.fmin.reduce(share, axis=1)
+    change = change[np.isfinite(change)]
+    if share.shape[1] < 2 or not len(change) or np.median(change) >= MIN_TYPICAL_CHANGE:
+        return False
+    warn(
+        f"the lines are flat, because half of the runs change by less than "
+        f"{100 * MIN_TYPICAL_CHANGE:.0f} % of the range {scale.low:.3g} to {scale.high:.3g}, which "
+        "is that of all instances. Count targets of each instance with "
+        "targets=pb.targets.from_runs(runs), or set low=, high= and log="
+    )
+    return True
 
 
 def aocc_data(
@@ -235,6 +277,7 @@ def aocc_data(
     polars, inspector = _require_packages()
     runs = keep_one_value(runs, "the AOCC")
     scale = _choose_scale(runs, low, high, log)
+    _warn_of_short_range(runs, scale, low, high)
     end = _choose_last_time(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
@@ -342,17 +385,21 @@ def _choose_scale(runs: Runs, low: float | None, high: float | None, log: bool |
             f"values from {start:g} to {stop:g}{' on a log scale' if on_log else ''} are not a "
             "range: set low < high, both positive on a log scale, or log=False"
         )
-    smallest, largest = float(finite.min()), float(finite.max())
-    whole = _measure_range(smallest, largest, on_log and smallest > 0)
-    if (low is None or high is None) and _measure_range(
-        start, stop, on_log
-    ) < MIN_COVERED_SHARE * whole:
-        shape = "log" if on_log else "linear"
-        warn(
-            f"shares are of the range {start:.3g} to {stop:.3g} on a {shape} scale, and the "
-            f"values are from {smallest:.3g} to {largest:.3g}: set low=, high= and log= to choose"
-        )
     return Scale(start, stop, on_log)
+
+
+def _warn_of_short_range(runs: Runs, scale: Scale, low: float | None, high: float | None) -> None:
+    """Warn if a default range leaves out a large part of the values."""
+    finite = runs.value[np.isfinite(runs.value)]
+    smallest, largest = float(finite.min()), float(finite.max())
+    whole = _measure_range(smallest, largest, scale.log and smallest > 0)
+    if (low is None or high is None) and _measure_range(*scale) < MIN_COVERED_SHARE * whole:
+        shape = "log" if scale.log else "linear"
+        warn(
+            f"shares are of the range {scale.low:.3g} to {scale.high:.3g} on a {shape} scale, and "
+            f"the values are from {smallest:.3g} to {largest:.3g}: set low=, high= and log= to "
+            "choose"
+        )
 
 
 def _choose_default_range(runs: Runs, log: bool | None) -> Scale:
@@ -388,11 +435,6 @@ def _compute_shares(values: Floats, scale: Scale, direction: str) -> Floats:
         table, scale.low, scale.high, scale.log, maximization=direction == "maximize"
     )
     return attained["eaf"].to_numpy().reshape(values.shape)
-
-
-def _compute_attained_shares(runs: Runs, times: Floats, scale: Scale) -> Floats:
-    """Return the share of the range that each run attains by each time (runs, times)."""
-    return _compute_shares(runs.at(times), scale, runs.direction)
 
 
 def _to_improvement_table(runs: Runs, scale: Scale) -> Any:
@@ -435,7 +477,7 @@ def ecdf(
     >>> ecdf(runs).get_ylabel()
     'Mean attained share (ECDF)'
     """
-    if not isinstance(source, Ecdf):
+    if not isinstance(source, Ecdf) and options.get("targets") is None:
         _require_packages(drawing=True)
     data = source if isinstance(source, Ecdf) else ecdf_data(source, **options)
     if len(data.times) == 1:
@@ -452,7 +494,7 @@ def ecdf(
     ax.set_ylabel("Mean attained share (ECDF)")
     ax.set_ylim(0, 1)
     level = f"{data.level:.0%} confidence interval of the mean"
-    add_note(ax, f"share of {_format_range(data.scale)}; band: {level}")
+    add_note(ax, f"{_describe_share(data)}; band: {level}")
     named = [k for k, name in enumerate(data.cast.names) if not styles[name].muted]
     left = len(data.cast.names) - len(named)
     ends = []
@@ -465,6 +507,13 @@ def ecdf(
     return ax
 
 
+def _describe_share(data: Ecdf) -> str:
+    """Return what the shares are of, in words."""
+    if data.scale is None:
+        return f"share of {format_count(data.n_targets, 'target')} on each instance"
+    return f"share of {_format_range(data.scale)}"
+
+
 def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
     """Draw shares at a single time, with a row for each algorithm in place of a curve."""
     ax = prepare_axes(ax, columns, compute_height(len(data.cast.names), columns))
@@ -475,7 +524,7 @@ def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
     ax.set_xlim(0, 1)
     ax.set_xlabel(f"Mean attained share at {describe_time(float(data.times[0]), data.clock)}")
     level = f"{data.level:.0%} confidence interval of the mean"
-    add_note(ax, f"share of {_format_range(data.scale)}; bar: {level}")
+    add_note(ax, f"{_describe_share(data)}; bar: {level}")
     return ax
 
 

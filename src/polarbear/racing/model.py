@@ -10,25 +10,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Protocol, Self
 
-from polarbear.data.names import suggest_name
 from polarbear.data.positions import check_tolerances
 from polarbear.data.rankings import Rankings, check_ties
 from polarbear.errors import DataError
-from polarbear.inference.fit import RANKING_OPTIONS, check_prior, load_engine
+from polarbear.inference.fit import RANKING_OPTIONS, check_keywords
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
-from polarbear.priors.bspline import BSpline
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
-from polarbear.priors.gp import GP, HSGP, SparseGP
-from polarbear.priors.hyper import Exponential, InverseGamma, LogNormal
+from polarbear.priors.by_name import BY_NAME, make_prior
+from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.prior import Prior
-from polarbear.priors.random_walk import RandomWalk
-
-PRIORS: Mapping[str, Any] = {
-    kind.__name__: kind
-    for kind in (Dirichlet, HierarchicalDirichlet, BSpline, RandomWalk, SparseGP, HSGP, GP)
-}
-HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, InverseGamma, LogNormal)}
 
 
 class Fit(Protocol):
@@ -86,9 +76,7 @@ class Model:
 
     @classmethod
     def _of_options(cls, options: dict[str, Any]) -> Self:
-        prior = options.pop("prior", None) or Dirichlet()
-        prior = _make_prior(prior, PRIORS) if isinstance(prior, str | Mapping) else prior
-        check_prior(prior)
+        prior = make_prior(options.pop("prior", None) or None)
         method = options.pop("method", "laplace")
         evidence = options.pop("evidence", None)
         for name in ("seed", "times", "direction"):
@@ -100,14 +88,15 @@ class Model:
         rank_options = _check_rank_options(
             {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
         )
-        load_engine(method, options)
+        own = ("prior", "method", "evidence", *RANKING_OPTIONS)
+        check_keywords("the option fit= of a race", options, method, own=own)
         allowed = ("instances", "rankings") if method == "laplace" else ("rankings",)
         if evidence is not None and evidence not in allowed:
             raise DataError(
                 f"evidence={evidence!r}: expected {' or '.join(map(repr, allowed))} for {method}"
             )
         not_storable = [name for name, value in options.items() if not _is_plain(value)]
-        if type(prior) not in PRIORS.values() or not_storable:
+        if type(prior) not in BY_NAME.values() or not_storable:
             names = [type(prior).__qualname__, *not_storable]
             return cls(function=f"polarbear.fit with {', '.join(names)}")
         sorted_options = tuple(sorted(options.items()))
@@ -246,24 +235,6 @@ def _prior_to_plain(prior: Any) -> Any:
         part.name: _prior_to_plain(getattr(prior, part.name)) for part in fields(prior) if part.init
     }
     return {"name": type(prior).__name__, **parts}
-
-
-def _make_prior(plain: str | Mapping[str, Any], names: Mapping[str, Any]) -> Any:
-    """Return the prior with this name, or with the name and fields of a mapping."""
-    parts = {"name": plain} if isinstance(plain, str) else dict(plain)
-    name = str(parts.pop("name", ""))
-    if name not in names:
-        raise DataError(
-            f"prior={name!r}: there is none of this name; {suggest_name(name, list(names))}"
-        )
-    arguments = {
-        key: _make_prior(value, HYPERS) if isinstance(value, Mapping) else value
-        for key, value in parts.items()
-    }
-    try:
-        return names[name](**arguments)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"prior={name}: its arguments are invalid: {error}") from None
 
 
 def _format_option(value: Any) -> str:

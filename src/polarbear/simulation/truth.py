@@ -8,24 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.priors.base import helmert_basis, scale_times
-from polarbear.priors.bspline import BSpline
-from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet, IndependentPrior
-from polarbear.priors.gp import GP, HSGP, SparseGP
+from polarbear.priors.by_name import BY_NAME
+from polarbear.priors.dirichlet import IndependentPrior
+from polarbear.priors.gp import GP
 from polarbear.priors.hyper import InverseGamma
 from polarbear.priors.prior import Prior
-from polarbear.priors.random_walk import RandomWalk
 
 Floats = NDArray[np.float64]
 
-PRIORS: Mapping[str, Prior] = {
-    "Dirichlet": Dirichlet(),
-    "HierarchicalDirichlet": HierarchicalDirichlet(),
-    "BSpline": BSpline(),
-    "RandomWalk": RandomWalk(),
-    "SparseGP": SparseGP(),
-    "HSGP": HSGP(),
-    "GP": GP(),
-}
+PRIORS: Mapping[str, Prior] = {name: kind() for name, kind in BY_NAME.items()}
 """The seven priors of the paper, with their default parameters."""
 
 PAPER_PRIOR = GP(length=InverseGamma(5.0, 3.0))

@@ -1,0 +1,69 @@
+"""``make_prior``: a prior from its name, as everywhere where a prior is chosen by a text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from polarbear.data.names import suggest_name
+from polarbear.errors import DataError
+from polarbear.priors.bspline import BSpline
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
+from polarbear.priors.gp import GP, HSGP, SparseGP
+from polarbear.priors.hyper import Exponential, Hyper, InverseGamma, LogNormal
+from polarbear.priors.prior import Prior
+from polarbear.priors.random_walk import RandomWalk
+
+BY_NAME: Mapping[str, Any] = {
+    kind.__name__: kind
+    for kind in (Dirichlet, HierarchicalDirichlet, BSpline, RandomWalk, SparseGP, HSGP, GP)
+}
+"""The seven priors of the paper; capital letters do not matter where a name is given."""
+
+HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, InverseGamma, LogNormal)}
+
+
+def make_prior(given: Prior | str | Mapping[str, Any] | None) -> Prior:
+    """Return a prior from itself, its name, or a mapping of its name and fields.
+
+    None is the default prior.
+
+    >>> make_prior("bspline") == BSpline(), make_prior({"name": "Dirichlet", "alpha": 2.0})
+    (True, Dirichlet(alpha=2.0))
+    >>> make_prior("spline")
+    Traceback (most recent call last):
+    polarbear.errors.DataError: prior='spline': there is none of this name; did you mean 'BSpline'?
+    """
+    if given is None:
+        return Dirichlet()
+    prior: Any = _make(given, BY_NAME) if isinstance(given, str | Mapping) else given
+    if isinstance(prior, type):
+        raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
+    if not hasattr(prior, "hypers"):
+        raise DataError(
+            f"prior={prior!r}: expected a prior such as polarbear.priors.GP(), or its name"
+        )
+    for name, hyper in prior.hypers().items():
+        if not isinstance(hyper, Hyper):
+            raise DataError(
+                f"{name}={hyper!r} in {type(prior).__name__}: expected a distribution, such as "
+                "polarbear.priors.LogNormal(0.0, 0.5); a small sd fixes the value"
+            )
+    return prior
+
+
+def _make(plain: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
+    """Return the object of the kind with this name, or with the name and fields of a mapping."""
+    parts = {"name": plain} if isinstance(plain, str) else dict(plain)
+    name = str(parts.pop("name", ""))
+    kind = {known.lower(): kind for known, kind in kinds.items()}.get(name.lower())
+    if kind is None:
+        raise DataError(
+            f"prior={name!r}: there is none of this name; {suggest_name(name, list(kinds))}"
+        )
+    arguments = {
+        key: _make(value, HYPERS) if isinstance(value, Mapping) else value
+        for key, value in parts.items()
+    }
+    try:
+        return kind(**arguments)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"prior={name}: its arguments are invalid: {error}") from None
