@@ -9,6 +9,7 @@ import pytest
 collect_ignore = [
     "docs/gallery",
     "docs/conf.py",
+    "docs/picture_data.py",
     "docs/take_pictures.py",
     "tests/support/every_figure.py",
 ]

@@ -1,8 +1,6 @@
 """arena-rank's job: 135,634 votes between 129 models, four covariates of style.
 
-Run it from the project's folder, in an environment that also has arena-rank (which has JAX):
-
-    pip install arena-rank pandas && python benchmarks/arena.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/arena.py [--quick]
 
 Both sides start from the same columns, in the same process, each a few times in turns. arena-rank
 gives maximum-likelihood ratings with sandwich intervals; ours is a posterior with intervals. Its
@@ -11,7 +9,10 @@ first call compiles; both the first and the last call are shown.
 
 import time
 
-from measuring import Figures, apart, asked, keep, load, peak, table, versions
+from measuring import Figures, apart, keep, load, make_parser, peak, table, versions
+
+QUICK_CPU_SECONDS = 30
+NEEDS = ("arena-rank",)
 
 VOTES, FEW_VOTES, MODELS, COVARIATES, TURNS = 135_634, 10_000, 129, 4, 3
 
@@ -56,7 +57,7 @@ def compare(votes: int) -> Figures:
     def ours():
         columns = {name: votes_frame[name].tolist() for name in ("model_a", "model_b", "winner")}
         posterior = pb.fit(pb.read_pairs(columns))
-        posterior.table()
+        posterior.columns()
         assert posterior.diagnostics.trusted
         ratings = posterior.utilities.mean(axis=(0, 1)).tolist()
         return dict(zip(posterior.algorithms, ratings, strict=True))
@@ -97,11 +98,11 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
-    wanted = asked(__doc__, "fewer votes")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
     text = report(wanted.quick)
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         keep("arena", "The job of arena-rank", before, text)
 
 

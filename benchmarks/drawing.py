@@ -1,6 +1,6 @@
 """What figures and the report cost: against bare matplotlib, and against the fit behind them.
 
-    python benchmarks/drawing.py
+    python benchmarks/drawing.py [--quick]
 
 The other side of a figure has as many lines, collections, patches, images and texts on its axes,
 the same size and layout, and nothing to compute; both are drawn as a PNG. The posterior is there
@@ -13,14 +13,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from measuring import Figures, Row, apart, shown
+from measuring import Figures, Row, apart, measure_rows
+
+QUICK_CPU_SECONDS = 7
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "mabbob_d5.csv"
 FIGURES = ("ratings", "values", "pairs", "crossings", "evolution", "allocation")
 
 
-def painted(draw: Callable[[], object]) -> object:
+def painted(draw: Callable[[], Any]) -> Any:
     """The axes, after they were drawn as a PNG."""
     axes = draw()
     axes.figure.savefig(io.BytesIO(), format="png")
@@ -65,15 +68,16 @@ def figures(names: list[str], rounds: int) -> Figures:
 
     runs = pb.read(EXAMPLE, direction="minimize", clock="evaluations")
     posterior = pb.fit(pb.rank(runs))
-    race = pb.replay(runs, pb.Rules(certainty=0.95)) if "evolution" in names else None
     calls = {
         "ratings": lambda: pb.plots.ratings(posterior),
         "values": lambda: pb.plots.values(posterior),
         "pairs": lambda: pb.plots.pairs(posterior),
         "crossings": lambda: pb.plots.crossings(posterior, "CSA", "XNES", certainty=0.95),
-        "evolution": lambda: pb.plots.evolution(race),
-        "allocation": lambda: pb.plots.allocation(race),
     }
+    if {"evolution", "allocation"} & set(names):
+        race = pb.replay(runs, pb.Rules(certainty=0.95))
+        calls["evolution"] = lambda: pb.plots.evolution(race)
+        calls["allocation"] = lambda: pb.plots.allocation(race)
     sides = {}
     for name in names:
         sides[name] = lambda call=calls[name]: painted(call)
@@ -94,7 +98,7 @@ def figures(names: list[str], rounds: int) -> Figures:
 
 def rows(quick: bool) -> Iterator[Row]:
     """Each figure, and the report."""
-    names = ["ratings", "pairs"] if quick else list(FIGURES)
+    names: list[str] = ["ratings", "pairs"] if quick else [*FIGURES]
     found = apart(figures, names, 3)
     remarks = {"evolution": "fits again after each round, for a race keeps no posteriors"}
     for name in names:
@@ -118,4 +122,4 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    shown(rows(quick=False))
+    measure_rows(__doc__, rows)

@@ -1,13 +1,13 @@
 """How cost grows with algorithms n, instances P, times T, runs and workers, with fitted slopes.
 
     python benchmarks/growth.py growth.svg            # measures, and draws this file
-    python benchmarks/growth.py growth.png T P        # times and instances only, for every prior
+    python benchmarks/growth.py growth.png --axes T P # times and instances only, for every prior
+    python benchmarks/growth.py --quick               # the two smallest sizes of each
 
 Seconds of CPU, but for workers, where they are what the clock on the wall says: each worker has
 eight runs to make that sleep for 200 ms, so that twice the workers should take as long.
 """
 
-import argparse
 import json
 import math
 from collections.abc import Iterable
@@ -16,10 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import overhead
-import peers
 import read_and_rank
+import samplers
 import store
-from measuring import apart, table
+from measuring import apart, make_parser, table
+
+QUICK_CPU_SECONDS = 13
 
 Points = dict[str, dict[str, list[list[float]]]]
 
@@ -60,20 +62,22 @@ def fits(
     """Of each size: what grows, CPU seconds of a posterior, and whether draws had to be moved."""
     found = []
     for size in sizes:
-        run = apart(peers.ours, prior, *size, 0, repeat)
+        run = apart(samplers.ours, prior, *size, 0, repeat)
         found.append([size[along], run["cpu"], run["moved"]])
     return found
 
 
-def of_runs() -> dict[str, list[list[float]]]:
+def of_runs(sizes: Iterable[int]) -> dict[str, list[list[float]]]:
     """From a file to rankings, into a store, and back from it."""
     found = {"file to rankings": [], "into a store": [], "out of a store": []}
     with TemporaryDirectory() as folder:
-        for runs in RUNS:
+        warm_up = f"{folder}/warm_up.parquet"
+        apart(read_and_rank.write_file, warm_up, 10, False)
+        for runs in sizes:
             file, kept = f"{folder}/{runs}.parquet", f"{folder}/{runs}.db"
             apart(read_and_rank.write_file, file, runs, False)
             spent = [
-                apart(read_and_rank.ours, file)["cpu"],
+                apart(read_and_rank.ours, file, warm_up)["cpu"],
                 apart(store.append, kept, runs, 4096)["cpu"],
                 apart(store.table, kept, runs)["cpu"],
             ]
@@ -94,15 +98,16 @@ def napped(workers: int) -> float:
         return overhead.ours(backend, 8 * workers, overhead.long_sleeper)[0]
 
 
-def measured() -> Points:
-    """Everything, smallest first."""
+def measured(quick: bool = False) -> Points:
+    """Everything, smallest first; in a quick run, two sizes and one prior."""
+    some, repeat = slice(2 if quick else None), 1 if quick else 3
     found: Points = {name: {} for name in NAMES}
-    found["n"]["Dirichlet"] = fits("Dirichlet", 0, [(n, 50, 1) for n in ALGORITHMS])
-    for prior in PRIORS:
-        found["P"][prior] = fits(prior, 1, [(7, p, 20) for p in INSTANCES])
-        found["T"][prior] = fits(prior, 2, [(7, 50, t) for t in TIMES])
-    found["runs"] = of_runs()
-    found["workers"]["local processes"] = [[w, napped(w)] for w in WORKERS]
+    found["n"]["Dirichlet"] = fits("Dirichlet", 0, [(n, 50, 1) for n in ALGORITHMS[some]], repeat)
+    for prior in PRIORS[: 1 if quick else None]:
+        found["P"][prior] = fits(prior, 1, [(7, p, 20) for p in INSTANCES[some]], repeat)
+        found["T"][prior] = fits(prior, 2, [(7, 50, t) for t in TIMES[some]], repeat)
+    found["runs"] = of_runs(RUNS[some])
+    found["workers"]["local processes"] = [[w, napped(w)] for w in WORKERS[some]]
     return found
 
 
@@ -192,14 +197,17 @@ def _power(exponent: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path, help="an SVG or PNG to write")
-    parser.add_argument("axes", nargs="*", choices=["T", "P"], help="only these, for every prior")
+    parser = make_parser(__doc__)
+    parser.add_argument("file", nargs="?", type=Path, help="an SVG or PNG to write")
+    parser.add_argument("--axes", nargs="+", choices=["T", "P"], help="only these, for every prior")
     wanted = parser.parse_args()
-    found = measured_fits(wanted.axes) if wanted.axes else measured()
+    if wanted.file is None and not wanted.quick:
+        parser.error("name an SVG or PNG to write, or pass --quick")
+    found = measured_fits(wanted.axes) if wanted.axes else measured(wanted.quick)
     print(json.dumps(found))
     print(slopes(found))
-    draw(found, wanted.file)
+    with TemporaryDirectory() as scratch:
+        draw(found, wanted.file or Path(scratch) / "growth.svg")
 
 
 if __name__ == "__main__":

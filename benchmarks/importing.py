@@ -1,13 +1,15 @@
 """What ``import polarbear`` costs, against Python alone and against importing numpy.
 
-python benchmarks/importing.py
+python benchmarks/importing.py [--quick]
 """
 
 import subprocess
 import sys
 from collections.abc import Iterator
 
-from measuring import Figures, Row, cpu, in_turns, shown
+from measuring import Figures, Row, cpu, in_turns, measure_rows
+
+QUICK_CPU_SECONDS = 1
 
 ROUNDS = 15
 
@@ -33,4 +35,4 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    shown(rows(quick=False))
+    measure_rows(__doc__, rows)

@@ -2,39 +2,46 @@
 
     python benchmarks/inference.py                      # everything, about an hour
     python benchmarks/inference.py speed dirichlet      # some parts
-    python benchmarks/inference.py growth --quick --no-write    # a quick look
+    python benchmarks/inference.py --quick              # small sizes
 
 Needs the extras [pymc] and, for pictures, matplotlib. CPU seconds are those of one process with one
 thread, imports excluded; the two sides take turns in one run, and ratios are what counts. NUTS is
 nutpie on the PyMC model, 4 chains of 1000 + 2000; its compilation is measured apart.
 """
 
-import argparse
 import json
 import statistics
+import tempfile
+from pathlib import Path
 
 import growth as growing
-import peers
-from measuring import RESULTS, Figures, apart, machine, medians, table
+import samplers
+from measuring import RESULTS, Figures, apart, machine, make_parser, medians, table
+
+QUICK_CPU_SECONDS = 40
+NEEDS = ("choix",)
 
 TEMPORAL = ["BSpline", "RandomWalk", "SparseGP", "HSGP", "GP"]
 TUNE, DRAWS = 1000, 2000
 FIGURES = ("cpu", "wall", "trusted", "k", "memory")
 
 
-def median(*size: object, rounds: int) -> Figures:
+def median(
+    prior: str, n: int, instances: int, times: int, each: int = 0, *, rounds: int
+) -> Figures:
     """Ours, in processes of their own."""
-    runs = [apart(peers.ours, *size) for _ in range(rounds)]
+    runs = [apart(samplers.ours, prior, n, instances, times, each) for _ in range(rounds)]
     return medians([{name: run[name] for name in FIGURES} for run in runs])
 
 
-def speed(quick: bool) -> dict[str, object]:
+def speed(quick: bool) -> dict[str, Figures]:
     found = {}
-    for prior in TEMPORAL:
-        size = (prior, 5, 30, 20 if quick else 100)
-        ours = [apart(peers.ours, *size) for _ in range(3)]
-        sampled = apart(peers.nuts, "nutpie", *size, TUNE, DRAWS)
-        ours += [apart(peers.ours, *size) for _ in range(3)]
+    chains = (50, 50) if quick else (TUNE, DRAWS)
+    for prior in TEMPORAL[: 1 if quick else None]:
+        size = (prior, 5, 30, 10 if quick else 100)
+        ours = [apart(samplers.ours, *size) for _ in range(3)]
+        sampled = apart(samplers.nuts, "nutpie", *size, *chains)
+        ours += [apart(samplers.ours, *size) for _ in range(3)]
         found[prior] = {
             "ours": statistics.median(run["cpu"] for run in ours),
             "trusted": min(run["trusted"] for run in ours),
@@ -44,10 +51,10 @@ def speed(quick: bool) -> dict[str, object]:
     return found
 
 
-def dirichlet(quick: bool) -> dict[str, object]:
-    size = ("Dirichlet", 7, 1000, 200)
-    ours = median(*size, rounds=5)
-    theirs = [apart(peers.pathfinder, *size, t) for t in ((0,) if quick else (0, 100, 199))]
+def dirichlet(quick: bool) -> Figures:
+    size = ("Dirichlet", 7, 100 if quick else 1000, 200)
+    ours = median(*size, rounds=1 if quick else 5)
+    theirs = [apart(samplers.pathfinder, *size, t) for t in ((0,) if quick else (0, 100, 199))]
     found = {
         "ours": ours["cpu"],
         "cpu": 200 * statistics.mean(run["cpu"] for run in theirs),
@@ -65,10 +72,10 @@ AXES = {
 }
 
 
-def growth(quick: bool) -> dict[str, object]:
+def growth(quick: bool) -> dict[str, list[list[float]]]:
     found = {}
     for axis, (priors, sizes) in AXES.items():
-        sizes = sizes[:3] if quick else sizes
+        sizes = sizes[:2] if quick else sizes
         for prior in priors.split():
             runs = [median(prior, *size, rounds=1 if quick else 3) for size in sizes]
             found[f"{axis} {prior}"] = [
@@ -78,12 +85,13 @@ def growth(quick: bool) -> dict[str, object]:
     return found
 
 
-def large(quick: bool) -> dict[str, object]:
-    n, instances = (300, 1000) if quick else (1000, 10_000)
+def large(quick: bool) -> dict[str, Figures]:
+    n, instances = (50, 100) if quick else (1000, 10_000)
+    rounds = 1 if quick else 3
     found = {
-        "all": median("Dirichlet", n, 200, 1, rounds=3),
-        "some": median("Dirichlet", n, instances, 1, 20, rounds=3),
-        "choix": {"cpu": apart(peers.choix, n, instances, 1, 20)["cpu"]},
+        "all": median("Dirichlet", n, 200, 1, rounds=rounds),
+        "some": median("Dirichlet", n, instances, 1, 20, rounds=rounds),
+        "choix": {"cpu": apart(samplers.choix, n, instances, 1, 20)["cpu"]},
     }
     print("large", found, flush=True)
     return found
@@ -156,26 +164,25 @@ def of_large(found: dict[str, Figures]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("parts", nargs="*", help="speed, dirichlet, growth, large; or nothing: all")
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--no-write", action="store_true")
     wanted = parser.parse_args()
-    kept = RESULTS / "inference.json"
-    found = json.loads(kept.read_text()) if kept.exists() else {}
-    for part in (speed, dirichlet, growth, large):
-        if not wanted.parts or part.__name__ in wanted.parts:
-            found[part.__name__] = part(wanted.quick)
-            if not wanted.no_write:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) if wanted.quick else RESULTS
+        kept = folder / "inference.json"
+        found = json.loads(kept.read_text()) if kept.exists() else {}
+        for part in (speed, dirichlet, growth, large):
+            if not wanted.parts or part.__name__ in wanted.parts:
+                found[part.__name__] = part(wanted.quick)
                 kept.write_text(json.dumps(found, indent=1) + "\n")
-    if not wanted.no_write:
         if "growth" in found:
             points = {axis: {} for axis in AXES}
             for key, values in found["growth"].items():
                 axis, prior = key.split()
                 points[axis][prior] = values
-            growing.draw(points, RESULTS / "inference-growth.png")
-        (RESULTS / "inference.md").write_text(report(found))
+            growing.draw(points, folder / "inference-growth.png")
+        (folder / "inference.md").write_text(report(found))
+        print(report(found))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Leaderboards: millions of votes between models, and up to a thousand algorithms at many times.
 
-Run it from the project's folder: python benchmarks/leaderboards.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/leaderboards.py [--quick]
 
 Votes are beside evalica's Bradley-Terry, on the same lists of names and in the same process.
 """
@@ -8,10 +8,13 @@ Votes are beside evalica's Bradley-Terry, on the same lists of names and in the 
 import tempfile
 import time
 
-from measuring import Figures, apart, asked, gigabytes, keep, load, peak, table
+from measuring import Figures, apart, gigabytes, keep, load, make_parser, peak, table
 from simulated import meetings, rankings
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 7
+NEEDS = ("evalica",)
 
 PAIRS, MODELS = (100_000, 1_000_000, 10_000_000), 129
 FIELDS = ((100, 100, 300, 20), (300, 20, 6_000, 20), (1_000, 20, 20_000, 30))
@@ -29,7 +32,7 @@ def pairs(number: int) -> Figures:
     import evalica
     import numpy as np
     import pyarrow as pa
-    import pyarrow.parquet
+    import pyarrow.parquet as pq
 
     rng = np.random.default_rng(0)
     strength = rng.normal(0, 1, MODELS)
@@ -56,10 +59,10 @@ def pairs(number: int) -> Figures:
     point = timed(lambda: evalica.bradley_terry(xs, ys, winners)).scores
     votes = timed(lambda: pb.read_pairs(columns))
     posterior = timed(lambda: pb.fit(votes))
-    table = timed(posterior.table)
+    table = timed(posterior.columns)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/votes.parquet"
-        pa.parquet.write_table(pa.table(columns), path)
+        pq.write_table(pa.table(columns), path)
         timed(lambda: pb.read_pairs(path))
     order = np.log(point[list(posterior.algorithms)].to_numpy())
     ours = posterior.utilities.mean(axis=(0, 1))
@@ -134,11 +137,11 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
-    wanted = asked(__doc__, "the smallest of each")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
     text = report(wanted.quick)
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         keep("leaderboards", "Leaderboards", before, text)
 
 

@@ -1,6 +1,6 @@
 """Whether posteriors of many algorithms are found and trusted, and what they cost.
 
-Run it from the project's folder: python benchmarks/many_algorithms.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/many_algorithms.py [--quick]
 
 Truths are drawn from the default prior (even seeds) and from the paper's GP (odd seeds). The mode
 is checked with the plain gradient of ``passes.py``, which shares no code with the engine. It takes
@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from measuring import Figures, apart, asked, keep, load, peak, table
+from measuring import Figures, apart, keep, load, make_parser, peak, table
 from passes import plain_pass
 
 import polarbear as pb
 from polarbear.calibration.population import fit_utilities, to_dense_positions
 from polarbear.simulation import PAPER_PRIOR, PRIORS, draw_truth, simulate_rankings
+
+QUICK_CPU_SECONDS = 9
 
 ALGORITHMS, INSTANCES, TIMES, SEEDS = (100, 200, 300), 100, 20, 20
 PRIOR_ALGORITHMS, PRIOR_SEEDS = 30, 2
@@ -96,19 +98,19 @@ def fits(prior: str, n: int, seeds: int) -> list[Figures]:
 
 def rows_of_sizes(quick: bool) -> Iterator[list[str]]:
     """Rows for the default prior: one for each number of algorithms."""
-    for n in ALGORITHMS[: 1 if quick else None]:
+    for n in (PRIOR_ALGORITHMS,) if quick else ALGORITHMS:
         yield [f"{n:,}", *summarise(fits("Dirichlet", n, 2 if quick else SEEDS))]
 
 
 def rows_of_priors(quick: bool) -> Iterator[list[str]]:
     """Rows for each prior."""
-    for prior in PRIORS:
+    for prior in ("Dirichlet", "BSpline") if quick else PRIORS:
         seeds = 1 if quick else PRIOR_SEEDS
         yield [f"`{prior}`", *summarise(fits(prior, PRIOR_ALGORITHMS, seeds))]
 
 
 def main() -> None:
-    wanted = asked(__doc__, "two seeds of the smallest size")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
     text = "\n\n".join(
         [
@@ -120,7 +122,7 @@ def main() -> None:
         ]
     )
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         keep("many_algorithms", "Many algorithms", before, text)
 
 

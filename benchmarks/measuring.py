@@ -11,8 +11,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module, metadata
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
+
+STARTED_BY = "run.py"
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -24,7 +27,11 @@ SINGLE = {
 }
 """One thread for all who compute, so that CPU seconds are work and not waiting for each other."""
 
+AGAIN = 2
+"""How often what exceeds its limit is measured again."""
+
 Figures = dict[str, Any]
+Arguments = ParamSpec("Arguments")
 
 
 @dataclass(frozen=True)
@@ -80,15 +87,17 @@ class Row:
 # Processes of their own
 
 
-def apart(function: Callable[..., Figures], *arguments: object) -> Figures:
+def apart(
+    function: Callable[Arguments, Figures], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Figures:
     """What a function of a module of this folder finds in a fresh process with one thread."""
     file = Path(function.__code__.co_filename)
-    command = [sys.executable, __file__, file.stem, function.__name__, json.dumps(arguments)]
+    command = [sys.executable, __file__, file.stem, function.__name__, json.dumps([args, kwargs])]
     done = subprocess.run(
         command, env={**os.environ, **SINGLE}, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise SystemExit(f"{file.stem}.{function.__name__}{arguments}:\n{done.stderr[-3000:]}")
+        raise SystemExit(f"{file.stem}.{function.__name__}{args}:\n{done.stderr[-3000:]}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -217,12 +226,37 @@ def machine(*packages: str) -> str:
     return ", ".join(said)
 
 
-def asked(about: str, quick: str) -> argparse.Namespace:
-    """What was asked for on the command line: whether to hurry, and whether to write results."""
-    parser = argparse.ArgumentParser(description=about.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help=quick)
-    parser.add_argument("--no-write", action="store_true", help="print only")
-    return parser.parse_args()
+def make_parser(about: str | None) -> argparse.ArgumentParser:
+    """The options of every benchmark: ``--quick``."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes; prints, writes nothing")
+    return parser
+
+
+def measure_rows(about: str | None, rows: Callable[[bool], Iterable[Row]]) -> None:
+    """What a benchmark does that only has rows: print them, and check the limits of small ones."""
+    if make_parser(about).parse_args().quick:
+        check_limits(shown(repeat_beyond_limits(rows)))
+    else:
+        shown(rows(False))
+
+
+def repeat_beyond_limits(rows: Callable[[bool], Iterable[Row]]) -> list[Row]:
+    """Small rows, each the best of several if one exceeds its limit: others may have disturbed."""
+    best = list(rows(True))
+    for _ in range(AGAIN):
+        if not any(row.complaint for row in best):
+            break
+        best = [min(pair, key=attrgetter("ratio")) for pair in zip(best, rows(True), strict=True)]
+    return best
+
+
+def check_limits(rows: Iterable[Row]) -> None:
+    """End with a sentence for each ratio that exceeds its limit."""
+    if complaints := [row.complaint for row in rows if row.complaint]:
+        raise SystemExit("\n".join(complaints))
 
 
 def keep(name: str, title: str, before: str, *parts: str) -> None:
@@ -247,7 +281,8 @@ def load() -> str:
 def main() -> None:
     """What :func:`apart` starts."""
     module, function, arguments = sys.argv[1:]
-    print(json.dumps(getattr(import_module(module), function)(*json.loads(arguments))))
+    args, kwargs = json.loads(arguments)
+    print(json.dumps(getattr(import_module(module), function)(*args, **kwargs)))
 
 
 if __name__ == "__main__":

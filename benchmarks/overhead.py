@@ -1,6 +1,6 @@
 """What containment and the engines cost, against the same jobs handed bare to the same executor.
 
-Run it from the project's folder: python benchmarks/overhead.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/overhead.py [--quick]
 
 Jobs sleep for 50 ms, so that the machine's other work disturbs both sides alike. Both are run in
 turns, a part of the jobs each time. A run of ours is a process of its own; a bare job is a call in
@@ -14,12 +14,15 @@ from contextlib import closing
 from itertools import count
 
 import numpy as np
-from measuring import HEAD, Row, asked, cells, keep, load, shown, table
+from measuring import HEAD, Row, cells, keep, load, make_parser, shown, table
 
 from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.backends.local_processes import LocalProcesses
 from polarbear.running.solvers.setup import Setup
+from polarbear.running.workers.outcomes import RunOutcome
+
+QUICK_CPU_SECONDS = 8
 
 NAP = 0.05
 _numbers = count()
@@ -133,7 +136,8 @@ def utilisation(n, slots):
         while backend.pending:
             for outcome in backend.outcomes():
                 ends.append(time.perf_counter() - start_)
-                asleep.append(outcome.run.value[0])
+                assert isinstance(outcome, RunOutcome)
+                asleep.append(np.asarray(outcome.run.value)[0])
         ends, asleep = np.array(ends), np.array(asleep)
     # The last one starts when no more than all slots are left; what runs then was begun before.
     full = np.sort(ends)[n - slots]
@@ -145,12 +149,12 @@ def utilisation(n, slots):
 
 
 def main():
-    wanted = asked(__doc__, "a tenth of the jobs")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
-    n, parts = (200, 2) if wanted.quick else (2000, 10)
+    n, parts, slots = (40, 2, 8) if wanted.quick else (2000, 10, 64)
     found = shown(rows(False, n, parts))
-    used = utilisation(n // 2 if wanted.quick else n, 64)
-    if not wanted.no_write:
+    used = utilisation(n, slots)
+    if not wanted.quick:
         keep("overhead", "Overhead of runs", before, table(HEAD, map(cells, found)), used)
 
 

@@ -1,6 +1,7 @@
 """The floor: how many plain passes over the data a whole posterior costs.
 
-    python benchmarks/passes.py                 # prints a row for every default path
+    python benchmarks/passes.py            # prints a row for every default path
+    python benchmarks/passes.py --quick    # three of them
 
 A pass is the log-likelihood of all rankings at one array of utilities (T, n), with its gradient:
 no method that looks at the data can do with less than one, and samplers take one a step. The plain
@@ -12,9 +13,12 @@ the least that importance weights need.
 
 import statistics
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
-from measuring import Figures, Row, apart, cpu, seconds, shown
+from measuring import Figures, Row, apart, cpu, measure_rows, seconds
+
+QUICK_CPU_SECONDS = 6
 
 FEW, MANY = 7, 20
 """Up to 12 algorithms sets are added up, beyond rankings are kept: one number on either side."""
@@ -54,7 +58,8 @@ def counted(prior: str, n: int, instances: int, times: int, rounds: int) -> Figu
     assert np.allclose(gradient, data.gradient(at), atol=1e-6)
     own = getattr(pb.priors, prior)()
     draws = pb.fit(rankings, prior=own).draws  # what is loaded once is not counted
-    some, lean = np.ascontiguousarray(draws[:500]), data.to_single_precision()
+    some: Any = np.ascontiguousarray(draws[:500])  # single precision, as the engine has them
+    lean = data.to_single_precision()
     spent: dict[str, list[float]] = {"posterior": [], "plain": [], "ours": [], "weighing": []}
     for _ in range(rounds):
         spent["posterior"].append(_each(lambda: pb.fit(rankings, prior=own), 0.0))
@@ -97,4 +102,4 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    shown(rows(quick=False))
+    measure_rows(__doc__, rows)

@@ -1,6 +1,6 @@
 """A whole race (decisions, a store on the disk, containment) against its jobs handed out bare.
 
-Run it from the project's folder: python benchmarks/race.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/race.py [--quick]
 
 Two solvers that sleep for 50 ms are raced to 2,000 runs on two workers. The same number of naps is
 handed to a process pool and to Dask. Both sides take turns.
@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from measuring import HEAD, Row, asked, cells, keep, load, shown, table
+from measuring import HEAD, Row, cells, keep, load, make_parser, shown, table
 from overhead import NAP, bare_dask, bare_processes
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 20
 
 
 def napping(job):
@@ -89,10 +91,10 @@ def rows(quick: bool, n: int = 256, parts: int = 1) -> Iterator[Row]:
 
 
 def main():
-    wanted = asked(__doc__, "a tenth of the jobs")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
-    found = shown(rows(False, *((256, 1) if wanted.quick else (2048, 1))))
-    if not wanted.no_write:
+    found = shown(rows(False, *((128, 1) if wanted.quick else (2048, 1))))
+    if not wanted.quick:
         keep("race", "A whole race against its jobs", before, table(HEAD, map(cells, found)))
 
 

@@ -1,7 +1,7 @@
 """What a round of a race costs the race itself, without inference, as its history grows.
 
-    python benchmarks/racing.py                 # writes benchmarks/results/racing.md
-    python benchmarks/racing.py --rounds 20 --no-write    # a quick look
+    python benchmarks/racing.py            # writes benchmarks/results/racing.md
+    python benchmarks/racing.py --quick    # few rounds
 
 Ten algorithms at twenty times, eight instances a round: 80 new runs each. The fit takes no time and
 knows nothing, so nobody is eliminated, no pair is settled and every round is like the one before.
@@ -9,14 +9,15 @@ What is left is what a race does with its runs: to take them, to keep them, to r
 the next round. It should depend on how many are new and not on how many there are.
 """
 
-import argparse
 import time
 from collections.abc import Iterator
 
 import numpy as np
-from measuring import RESULTS, Row, machine
+from measuring import RESULTS, Row, machine, make_parser
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 2
 
 ALGORITHMS, TIMES, BATCH = 10, 20, 8
 
@@ -90,13 +91,10 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=250)
-    parser.add_argument("--no-write", action="store_true", help="print the table only")
-    options = parser.parse_args()
-    text = table(*measure(options.rounds))
+    wanted = make_parser(__doc__).parse_args()
+    text = table(*measure(20 if wanted.quick else 250))
     print(text)
-    if not options.no_write:
+    if not wanted.quick:
         said = f"Made by `python benchmarks/racing.py` on {machine('numpy')}."
         (RESULTS / "racing.md").write_text(f"{said}\n\n{text}")
 

@@ -1,7 +1,7 @@
 """Ten million improvement rows from Parquet to ``Runs`` to ``Rankings``, against polars.
 
     python benchmarks/read_and_rank.py            # writes benchmarks/results/read_and_rank.md
-    python benchmarks/read_and_rank.py --runs 2000 --rounds 1 --no-write    # a quick look
+    python benchmarks/read_and_rank.py --quick    # few runs
 
 The file holds 100 improvements for each of 100,000 runs (10 algorithms on 10,000 instances), once
 with its rows in order and once shuffled. The baseline is polars, on all cores, reading the same
@@ -12,14 +12,15 @@ was by then, divided by the size of the file's columns in memory (texts as 4-byt
 the smallest honest count).
 """
 
-import argparse
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from measuring import RESULTS, Figures, Row, apart, machine, peak, table
+from measuring import RESULTS, Figures, Row, apart, machine, make_parser, peak, table
+
+QUICK_CPU_SECONDS = 5
 
 IMPROVEMENTS = 100
 TIMES = 50
@@ -172,14 +173,10 @@ def report(runs: int, rounds: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--no-write", action="store_true", help="print the table only")
-    options = parser.parse_args()
-    text = report(options.runs, options.rounds)
+    wanted = make_parser(__doc__).parse_args()
+    text = report(2000, 1) if wanted.quick else report(100_000, 5)
     print(text)
-    if not options.no_write:
+    if not wanted.quick:
         (RESULTS / "read_and_rank.md").write_text(text)
 
 

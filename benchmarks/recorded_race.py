@@ -1,6 +1,7 @@
 """A whole race over recorded runs: what deciding costs, for the solvers cost nothing.
 
-    python benchmarks/recorded_race.py                # 50 rounds, prints a row
+    python benchmarks/recorded_race.py            # 50 rounds, prints a row
+    python benchmarks/recorded_race.py --quick    # 5 rounds
 
 Seven algorithms on the 646 recorded MA-BBOB problems in 10 dimensions, asked about at 200 times:
 the 60 recorded ones are steps of curves at 200. Rounds have eight instances, and so much certainty
@@ -13,8 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from measuring import Figures, Row, apart, shown
+from measuring import Figures, Row, apart, measure_rows
 from passes import plain_pass
+
+QUICK_CPU_SECONDS = 2
 
 POOL = Path(__file__).parent.parent / "studies/calibration/pools/mabbob_d10.npz"
 ROUNDS, TIMES, BATCH = 50, 200, 8
@@ -95,4 +98,4 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    shown(rows(quick=False))
+    measure_rows(__doc__, rows)

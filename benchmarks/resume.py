@@ -1,7 +1,7 @@
 """What a coordinator pays that comes back: a resume with a snapshot and without, and the status.
 
-    python benchmarks/resume.py                          # writes results/resume.md, takes minutes
-    python benchmarks/resume.py --runs 40000 --no-write  # a quick look
+    python benchmarks/resume.py            # writes results/resume.md, takes minutes
+    python benchmarks/resume.py --quick    # few runs; seconds
 
 The store, and the plain table that holds the same numbers, are those of ``store.py``. A snapshot is
 written at its end. Then the store grows by the share ``GROWTH``, so that the snapshot is as old as
@@ -10,15 +10,15 @@ bytes as others. Each part runs in a process of its own, with one thread. Memory
 the imports; with a snapshot it holds the snapshot itself.
 """
 
-import argparse
 import sqlite3
 import struct
 import tempfile
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from measuring import RESULTS, apart, machine, peak, table
+from measuring import RESULTS, apart, machine, make_parser, peak, table
 from store import (
     IMPROVEMENTS,
     Stopwatch,
@@ -29,6 +29,8 @@ from store import (
     reading,
     status,
 )
+
+QUICK_CPU_SECONDS = 8
 
 MAX_REPLAYED = 100_000
 """The number of runs up to which a resume without a snapshot is measured as well."""
@@ -95,7 +97,7 @@ def grow(where, runs, more):
     from polarbear.racing.events import Asked, Decided, Told
     from polarbear.store.opening import open_store
 
-    batch = []
+    batch: list[Any] = []
     with open_store(where) as store:
         for event in events(more):
             match event:
@@ -154,21 +156,20 @@ Runs have {improvements} improvements. Read ratios: the machine was busy.
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, nargs="+", default=[40_000, 1_000_000])
+    parser = make_parser(__doc__)
     parser.add_argument("--folder", type=Path, help="keep the stores here, and use them again")
-    parser.add_argument("--no-write", action="store_true", help="only print the table")
     wanted = parser.parse_args()
+    sizes = [2000] if wanted.quick else [40_000, 1_000_000]
     place = tempfile.TemporaryDirectory() if wanted.folder is None else nullcontext(wanted.folder)
     with place as folder:
-        rows = [row for runs in wanted.runs for row in measure(Path(folder), runs)]
+        rows = [row for runs in sizes for row in measure(Path(folder), runs)]
     head = ["runs", "what", "CPU", "/ plain table", "/ the store's rows", "memory"]
     text = REPORT.format(
         machine=machine(), sqlite=sqlite3.sqlite_version, improvements=IMPROVEMENTS,
         rows=table(head, rows),
     )  # fmt: skip
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         (RESULTS / "resume.md").write_text(text)
 
 

@@ -9,32 +9,46 @@ sentence for each ratio that exceeds its limit; limits leave room for a busy mac
 exceeds one is measured again before it is believed.
 """
 
-import argparse
 import json
 import platform
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
-from operator import attrgetter
 
 import drawing
 import growth
 import importing
 import overhead
 import passes
-import peers
 import race
 import racing
 import read_and_rank
 import recorded_race
+import samplers
 import store
 import track
-from measuring import HEAD, RESULTS, Row, grouped, load, machine, share, shown, table
+from measuring import (
+    HEAD,
+    RESULTS,
+    Row,
+    check_limits,
+    grouped,
+    load,
+    machine,
+    make_parser,
+    repeat_beyond_limits,
+    share,
+    shown,
+    table,
+)
+
+QUICK_CPU_SECONDS = 110
+NEEDS = ("choix",)
 
 PARTS = {
-    "inference": [peers],
+    "inference": [samplers],
     "floor": [passes],
     "race": [recorded_race, racing, overhead, race, track],
     "store": [store],
@@ -48,9 +62,6 @@ PACKAGES = (
 )
 
 NUMBERS = RESULTS / "table.json"
-
-AGAIN = 2
-"""How often what exceeds its limit is measured again."""
 
 TEXT = """\
 # Benchmarks: ours and others, side by side
@@ -80,30 +91,20 @@ def measured(wanted: list[str], quick: bool) -> Iterator[Row]:
     for part, modules in PARTS.items():
         if not wanted or part in wanted:
             for module in modules:
-                yield from believed(module.rows) if quick else module.rows(quick)
-
-
-def believed(rows: Callable[[bool], Iterable[Row]]) -> list[Row]:
-    """Small rows, each the best of several if one exceeds its limit: others may have disturbed."""
-    found = list(rows(True))
-    for _ in range(AGAIN):
-        if not any(row.complaint for row in found):
-            break
-        found = [min(pair, key=attrgetter("ratio")) for pair in zip(found, rows(True), strict=True)]
-    return found
+                yield from repeat_beyond_limits(module.rows) if quick else module.rows(quick)
 
 
 def goals(rows: list[Row]) -> str:
     """Which goals were reached and which were not."""
-    aimed = [row for row in rows if row.goal is not None]
-    missed = [row for row in aimed if not row.reached]
-    said = f"**Goals:** {len(aimed) - len(missed)} of {len(aimed)} are reached."
-    lines = [
-        f"- {row.part}, {row.what}: {share(row.ratio)} times {row.against}, and {share(row.goal)} "
+    aimed = [(row, row.goal) for row in rows if row.goal is not None]
+    missed = [
+        f"- {row.part}, {row.what}: {share(row.ratio)} times {row.against}, and {share(goal)} "
         f"was the goal. {row.remark}."
-        for row in missed
+        for row, goal in aimed
+        if not row.reached
     ]
-    return "\n".join([said, "", *lines]) if missed else said
+    said = f"**Goals:** {len(aimed) - len(missed)} of {len(aimed)} are reached."
+    return "\n".join([said, "", *missed]) if missed else said
 
 
 def slopes(found: growth.Points) -> str:
@@ -151,9 +152,8 @@ def write() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("parts", nargs="*", help=f"some of {', '.join(PARTS)}; nothing: all")
-    parser.add_argument("--quick", action="store_true", help="small sizes; check limits")
     parser.add_argument("--table", action="store_true", help="write again what was measured")
     parser.add_argument("--note", default="", help="what was unusual, to be said in the table")
     wanted = parser.parse_args()
@@ -169,9 +169,8 @@ def main() -> None:
         keep(rows, growth.measured(), facts(begin, before, wanted.note))
         write()
     print(f"{time.monotonic() - begin:.0f} s, load {before} and {load()}")
-    complaints = [row.complaint for row in rows if row.complaint]
-    if wanted.quick and complaints:
-        raise SystemExit("\n".join(complaints))
+    if wanted.quick:
+        check_limits(rows)
 
 
 if __name__ == "__main__":

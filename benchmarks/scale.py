@@ -1,6 +1,6 @@
 """Where it breaks first, as algorithms, instances and workers become many.
 
-Run it from the project's folder: python benchmarks/scale.py [--quick] [--no-write]
+Run it from the project's folder: python benchmarks/scale.py [--quick]
 
 Runs are many in ``store.py``, and what a round costs after many is in ``racing.py``. Workers are
 threads of four processes of Dask whose runs sleep: what is measured is what it takes to keep them
@@ -11,11 +11,13 @@ import os
 import time
 from contextlib import closing
 
-from measuring import Figures, apart, asked, gigabytes, keep, load, peak, table
+from measuring import Figures, apart, gigabytes, keep, load, make_parser, peak, table
 from overhead import jobs_of, setup_of
 from simulated import rankings
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 18
 
 ALGORITHMS = (30, 100, 300)
 INSTANCES = (10_000, 100_000)
@@ -99,20 +101,20 @@ def workers(number: int) -> Figures:
 
 def report(quick: bool) -> str:
     """All as tables."""
-    few = slice(0, 1 if quick else None)
+    sizes = ((10,), (1000,), (8,)) if quick else (ALGORITHMS, INSTANCES, WORKERS)
     of_n = [
         (f"{n:,}", *(f"{found[name]:.1f}" for name in ("fit", "pareto", "alike")), gigabytes(found))
-        for n in ALGORITHMS[few]
+        for n in sizes[0]
         if (found := apart(algorithms, n))
     ]
     of_p = [
         (f"{number:,}", f"{found['fit']:.1f}", f"{found['pareto']:.1f}", gigabytes(found))
-        for number in INSTANCES[few]
+        for number in sizes[1]
         if (found := apart(instances, number))
     ]
     of_w = [
         (f"{w:,}", f"{found['nap']:.0f}", f"{found['busy']:.0%}", f"{1e3 * found['cpu']:.1f}")
-        for w in WORKERS[few]
+        for w in sizes[2]
         if (found := apart(workers, w))
     ]
     return "\n\n".join(
@@ -129,11 +131,11 @@ def report(quick: bool) -> str:
 
 
 def main() -> None:
-    wanted = asked(__doc__, "the smallest of each")
+    wanted = make_parser(__doc__).parse_args()
     before = load()
     text = report(wanted.quick)
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         keep("scale", "Where it breaks first", before, text)
 
 

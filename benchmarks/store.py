@@ -1,7 +1,7 @@
 """A million runs in one store: how fast they are kept and read back, against bare SQLite.
 
-    python benchmarks/store.py                 # writes benchmarks/results/store.md, takes minutes
-    python benchmarks/store.py --runs 20000 --no-write      # a quick look
+    python benchmarks/store.py            # writes benchmarks/results/store.md, takes minutes
+    python benchmarks/store.py --quick    # few runs; seconds
 
 Ten algorithms race on 64 instances a round; a run has 50 improvements. ``append`` gets one, 64 or
 4096 events at a time, each call durable before it returns. The baseline, in turns with it, packs
@@ -11,7 +11,6 @@ uniqueness. Reading is compared with fetching all rows of that table and unpacki
 part runs in a process of its own; peak memory is what it takes above the imports.
 """
 
-import argparse
 import sqlite3
 import struct
 import sys
@@ -22,9 +21,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from measuring import RESULTS, Row, apart, machine, medians, peak
+from measuring import RESULTS, Row, apart, machine, make_parser, medians, peak
 from measuring import table as markdown
+
+QUICK_CPU_SECONDS = 18
 
 IMPROVEMENTS, ALGORITHMS, INSTANCES = 50, 10, 64
 SLOW = {1: 0.002, 64: 0.1, 4096: 1.0}
@@ -80,6 +82,7 @@ def append(where, runs, size):
         memory, status = peak() - before, store.status()
         # A race keeps its status with every decision.
         store.append([Ended("max_runs")], status=replace(status, ended="max_runs", store=None))
+    assert status.store is not None
     return {**clock.read(), "memory": memory, "bytes": status.store.n_bytes}
 
 
@@ -126,7 +129,7 @@ def packed(event):
 
     if not isinstance(event, Told):
         return to_json(event).encode()
-    run = event.run
+    run: Any = event.run
     return struct.pack(f"<{2 * len(run.time)}d", *run.time, *run.value)
 
 
@@ -235,7 +238,7 @@ def cells_of(found, bare, there):
 
 def measure(folder, runs, server):
     """All figures, as lines of tables."""
-    rates, reading = [], []
+    rates, reading, ours = [], [], {}
     for size, share in SLOW.items():
         some = max(int(runs * share), 500)
         ours = apart(append, str(folder / f"{size}.db"), some, size)
@@ -270,7 +273,7 @@ READING = {
 @contextmanager
 def a_server(wanted=True):
     """A PostgreSQL server of one's own, or none where none is installed."""
-    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
     import servers
 
     server = None if servers.why_not() or not wanted else servers.Server()
@@ -355,14 +358,12 @@ def had(part, where: str, base: dict, runs: int) -> Row:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=1_000_000)
-    parser.add_argument("--no-write", action="store_true", help="only print the tables")
-    wanted = parser.parse_args()
+    wanted = make_parser(__doc__).parse_args()
+    runs = 2000 if wanted.quick else 1_000_000
     with tempfile.TemporaryDirectory() as folder, a_server() as server:
-        text = report(wanted.runs, *measure(Path(folder), wanted.runs, server))
+        text = report(runs, *measure(Path(folder), runs, server))
     print(text)
-    if not wanted.no_write:
+    if not wanted.quick:
         (RESULTS / "store.md").write_text(text)
 
 

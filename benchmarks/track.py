@@ -1,6 +1,6 @@
 """What ``job.track`` costs per evaluation, over a bare Python wrapper around the objective.
 
-    python benchmarks/track.py
+    python benchmarks/track.py [--quick]
 
 Both are timed in turns, a few times over, and the least of each counts: whatever else the machine
 does can only add to it.
@@ -9,12 +9,14 @@ does can only add to it.
 import time
 from collections.abc import Callable, Iterator
 
-from measuring import Row, shown
+from measuring import Row, measure_rows
 
-from polarbear.running.solvers.job import make_trial_job
+from polarbear.running.solvers.job import Clock, make_trial_job
+
+QUICK_CPU_SECONDS = 1
 
 CALLS, ROUNDS = 200_000, 15
-CLOCKS = {"evaluations": "by evaluations", "wall": "by the wall clock"}
+CLOCKS: dict[Clock, str] = {"evaluations": "by evaluations", "wall": "by the wall clock"}
 
 
 def objective(x: float) -> float:
@@ -40,7 +42,7 @@ def each(function: Callable, calls: int) -> float:
 
 def rows(quick: bool) -> Iterator[Row]:
     """A call of each kind."""
-    functions = {"bare": wrapped(objective)}
+    functions: dict[str, Callable] = {"bare": wrapped(objective)}
     functions |= {c: make_trial_job(None, horizon=1e18, clock=c).track(objective) for c in CLOCKS}
     calls, rounds = (CALLS // 4, 5) if quick else (CALLS, ROUNDS)
     turns = [{name: each(f, calls) for name, f in functions.items()} for _ in range(rounds)]
@@ -59,4 +61,4 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    shown(rows(quick=False))
+    measure_rows(__doc__, rows)

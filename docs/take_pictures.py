@@ -1,24 +1,33 @@
 """Take the pictures of pages: figures, reports, a race in a terminal and in a browser.
 
-Run it as ``PYTHONPATH=tests/support python docs/take_pictures.py`` when one of them has changed. It
-takes a minute, and needs Chromium, LaTeX with siunitx, pdftoppm and what the tests need. Look at
-the pictures before you keep them.
+    python docs/take_pictures.py              # all of them: a minute
+    python docs/take_pictures.py terminal     # those with this in their paths
+
+It draws what ``picture_data.py`` computes, and writes it to pictures.json. It needs Chromium and
+what the tests need; the table needs LaTeX with siunitx, and pdftoppm, and is left as it is where
+these are missing. Look at the pictures before you keep them.
 """
 
-import doctest
+import argparse
 import os
 import re
+import runpy
+import shutil
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+os.environ["MPLBACKEND"] = "agg"
+
+import picture_data
 import run_tutorials
 from matplotlib import pyplot
 from PIL import Image
@@ -28,21 +37,9 @@ import browsers
 import polarbear as pb
 from polarbear.live.terminal import Screen
 
-DOCS = Path(__file__).resolve().parent
+ROOT = Path(__file__).resolve().parents[1]
 PORT = 8799
-SKILL = {"early": (1.3, 0.1), "late": (-0.6, 1.8), "good": (0.8, 0.9), "worst": (-1.0, -1.0)}
-
-
-def solver(early: float, late: float) -> Any:
-    """One that is so good at first and at last."""
-
-    def search(job: Any) -> Iterator[tuple[float, float]]:
-        luck = job.rng.gumbel()
-        for step, share in enumerate((0.0, 0.5, 1.0), 1):
-            time.sleep(0.02)
-            yield 10**step, -luck - early * (1 - share) - late * share - 5 * step
-
-    return search
+PAUSE_SECONDS = 0.02
 
 
 def race(store: Path, picture: Path) -> None:
@@ -56,69 +53,63 @@ def race(store: Path, picture: Path) -> None:
         screen._pace.record(time.monotonic(), progress.n_runs)
         for line in progress.news:
             screen.note(line)
-        if progress.n_rounds in (1, 2, 3) and progress.n_wanted and not progress.ended:
+        if 0 < progress.n_rounds <= picture_data.SHOWN_ROUND and progress.n_wanted:
             middle[:] = [screen.picture(progress, console.height)]
 
-    solvers = {name: solver(*skill) for name, skill in SKILL.items()}
-    rules = pb.Rules(certainty=0.95, max_runs=5_000)
-    pb.race(solvers, range(1_000), [10, 100, 1_000], direction="minimize", rules=rules,
-            store=store, executor=2, progress=watch).close()  # fmt: skip
+    pause = partial(time.sleep, PAUSE_SECONDS)
+    picture_data.race(pause, store=store, executor=2, progress=watch).close()
     console.print(*middle)
     text = console.export_svg(title="a terminal")
     text = re.sub(r"@font-face \{.*?\}\s*", "", text, flags=re.DOTALL)  # nothing from elsewhere
     picture.write_text(text.replace("Fira Code", "DejaVu Sans Mono, Menlo, Consolas"), "utf-8")
 
 
-def figures(posterior: pb.Posterior, picture: Path) -> None:
+def shrink(picture: Path, colours: int) -> None:
+    """Make a small file of a picture."""
+    Image.open(picture).convert("RGB").quantize(colours).save(picture, optimize=True)
+
+
+def figures(data: dict[str, Any], picture: Path) -> None:
     """Four figures of the example, with letters to speak of them."""
     sheet, places = pyplot.subplots(2, 2, figsize=(8.2, 6.2), layout="constrained")
-    until = pb.preferences.between(3_000, 10_000)
-    pb.plots.ratings(posterior, places[0, 0])
-    pb.plots.values(posterior, until, places[0, 1])
-    pb.plots.crossings(posterior, "CSA", "XNES", places[1, 0], certainty=0.95)
-    pb.plots.evolution(pb.replay(pb.example(), pb.Rules(certainty=0.95)), places[1, 1])
-    for letter, place in zip("ABCD", places.flat, strict=True):
+    pb.plots.ratings(data["A"], places[0, 0])
+    pb.plots.values(data["B"], ax=places[0, 1])
+    pb.plots.crossings(data["C"], ax=places[1, 0])
+    pb.plots.evolution(data["D"], places[1, 1])
+    for letter, place in zip(data, places.flat, strict=True):
         place.set_title(letter, loc="left", x=-0.15, pad=14, fontsize=12, fontweight="bold")
     sheet.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     sheet.savefig(picture, dpi=130)
     pyplot.close(sheet)
-    Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)  # a small file
+    shrink(picture, 200)
 
 
-def first_answer(posterior: pb.Posterior, picture: Path) -> None:
+def first_answer(data: dict[str, Any], picture: Path) -> None:
     """Draw the ratings of the example, for the README."""
     sheet, ax = pyplot.subplots(figsize=(6.6, 3.3), layout="constrained")
-    pb.plots.ratings(posterior, ax)
+    pb.plots.ratings(data["ratings"], ax)
     sheet.savefig(picture, dpi=150)
     pyplot.close(sheet)
-    Image.open(picture).convert("RGB").quantize(200).save(picture, optimize=True)
+    shrink(picture, 200)
 
 
-def constraints(picture: Path) -> None:
-    """Follow the race of the page on constraints, and draw when runs become feasible and good."""
-    page = (DOCS / "how-to" / "order-runs.md").read_text("utf-8")
-    part = page[page.index("## Constraints") : page.index("## Levels")].replace("```", "")
-    names: dict[str, Any] = {}
-    for example in doctest.DocTestParser().get_examples(part):
-        exec(example.source, names)
-    runs, times = names["result"].runs, np.unique(np.geomspace(10, 1_000, 40).round())
+def constraints(data: dict[str, Any], picture: Path) -> None:
+    """Draw when the runs of the page on constraints become feasible and good."""
     sheet, places = pyplot.subplots(1, 3, figsize=(9.6, 2.8), layout="constrained")
-    pb.plots.ratings(pb.fit(runs, times=times), places[0])
-    values = runs.feasible().at(times)
-    for k, name in enumerate(runs.algorithms):
-        own, line = values[runs.algorithm == k], places[0].lines[k]
-        style = {"color": line.get_color(), "linestyle": ("-", "--")[k], "label": name}
-        places[1].plot(times, np.isfinite(own).mean(axis=0), **style)
-        places[2].plot(times, np.median(own, axis=0), **style)
+    ratings = data["ratings"]
+    pb.plots.ratings(ratings, places[0])
     for place, title in zip(places[1:], ("share of feasible runs", "median value"), strict=True):
+        for k, (name, curve) in enumerate(data[title].items()):
+            colour = ratings.cast.styles()[name].colour
+            place.plot(ratings.times, curve, color=colour, linestyle=("-", "--")[k], label=name)
         place.set(xscale="log", title=title, xlabel="evaluations")
         place.legend(frameon=False)
     sheet.savefig(picture, dpi=110)
     pyplot.close(sheet)
-    Image.open(picture).convert("RGB").quantize(100).save(picture, optimize=True)
+    shrink(picture, 100)
 
 
-def latex_table(posterior: pb.Posterior, picture: Path, folder: Path) -> None:
+def latex_table(data: dict[str, Any], picture: Path, folder: Path) -> None:
     """Set the table of the example with LaTeX, as a paper would show it."""
     size = "paperwidth=16.4cm,paperheight=5.1cm,margin=3mm"
     lines = [
@@ -126,7 +117,7 @@ def latex_table(posterior: pb.Posterior, picture: Path, folder: Path) -> None:
         rf"\usepackage[{size}]{{geometry}}",
         r"\usepackage{booktabs,siunitx}",
         r"\pagestyle{empty}\begin{document}\noindent",
-        posterior.to_latex(at=[100, 890, 10_000], certainty=0.95),
+        data["latex"],
         r"\end{document}",
     ]
     (folder / "table.tex").write_text("\n".join(lines), "utf-8")
@@ -138,16 +129,18 @@ def latex_table(posterior: pb.Posterior, picture: Path, folder: Path) -> None:
     Image.open(folder / "table.png").convert("L").quantize(32).save(picture, optimize=True)
 
 
-def shoot(browser: Any, address: str, picture: Path, height: int) -> None:
+def shoot(address: str, picture: Path, height: int) -> None:
     """The top of a page."""
-    page = browser.new_page(viewport={"width": 1080, "height": height}, device_scale_factor=1.5)
-    page.goto(address)
-    page.wait_for_timeout(1_500)
-    page.screenshot(path=picture)
-    page.close()
+    size: Any = {"width": 1080, "height": height}
+    with browsers.opened() as browser:
+        page = browser.new_page(viewport=size, device_scale_factor=1.5)
+        page.goto(address)
+        page.wait_for_timeout(1_500)
+        page.screenshot(path=picture)
+    shrink(picture, 200)
 
 
-def served(browser: Any, store: Path, picture: Path) -> None:
+def served(store: Path, picture: Path) -> None:
     """The page that ``polarbear serve`` shows of a store."""
     command = [sys.executable, "-m", "polarbear", "serve", str(store), "--port", str(PORT)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -158,32 +151,62 @@ def served(browser: Any, store: Path, picture: Path) -> None:
                 break
             except OSError:
                 time.sleep(0.3)
-        shoot(browser, f"http://localhost:{PORT}/", picture, 900)
+        shoot(f"http://localhost:{PORT}/", picture, 900)
     finally:
         server.terminate()
         server.wait()
 
 
 def main() -> None:
-    """All of them."""
+    """Take those that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", default=[""], help="of the paths of pictures")
+    parts, begin = parser.parse_args().parts, time.monotonic()
+    wanted = [name for name in picture_data.PICTURES if any(part in name for part in parts)]
+    if not shutil.which("pdflatex") or not shutil.which("pdftoppm"):
+        wanted = [name for name in wanted if not name.endswith("table.png")]
+        print("docs/how-to/table.png is not taken: there is no pdflatex or pdftoppm")
+    data = {name: picture_data.PICTURES[name]() for name in wanted}
     with TemporaryDirectory() as name:
-        folder = Path(name)
-        here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-        run_tutorials.follow(DOCS / "tutorials" / "i-have-data.md", folder, here)
-        report = folder / "seven.html"
-        title = "Seven strategies on 60 problems"
-        posterior = pb.fit(pb.example())
-        first_answer(posterior, DOCS / "first-answer.png")
-        figures(posterior, DOCS / "how-to" / "figures.png")
-        constraints(DOCS / "how-to" / "constraints.png")
-        latex_table(posterior, DOCS / "how-to" / "table.png", folder)
-        pb.report(posterior, report, title=title, certainty=0.95)
-        race(folder / "race.db", DOCS / "how-to" / "terminal.svg")
-        with browsers.opened() as browser:
-            tutorial = folder / "report.html"
-            shoot(browser, tutorial.as_uri(), DOCS / "tutorials" / "report.png", 950)
-            shoot(browser, report.as_uri(), DOCS / "how-to" / "report.png", 1_250)
-            served(browser, folder / "race.db", DOCS / "how-to" / "served.png")
+        for picture, shown in data.items():
+            take(picture, shown, Path(name))
+            print(f"{picture} (after {time.monotonic() - begin:.0f} s)", flush=True)
+    picture_data.keep(data)
+
+
+def take(name: str, data: dict[str, Any], folder: Path) -> None:
+    """Take one picture, with files in a folder that all of them share."""
+    picture, store, report = ROOT / name, folder / "race.db", folder / "report.html"
+    match name.removeprefix("docs/"):
+        case "first-answer.png":
+            first_answer(data, picture)
+        case "how-to/constraints.png":
+            constraints(data, picture)
+        case "how-to/figures.png":
+            figures(data, picture)
+        case "how-to/table.png":
+            latex_table(data, picture, folder)
+        case "how-to/report.png":
+            title = "Seven strategies on 60 problems"
+            posterior = picture_data.fit_example()
+            pb.report(posterior, report, title=title, certainty=picture_data.CERTAINTY)
+            shoot(report.as_uri(), picture, 1_250)
+        case "tutorials/report.png":
+            here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+            here["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), here.get("PYTHONPATH", "")])
+            page = ROOT / "docs" / "tutorials" / "i-have-data.md"
+            if wrong := run_tutorials.follow(page, folder, here):
+                raise SystemExit("\n".join(wrong))
+            shoot(report.as_uri(), picture, 950)
+        case "how-to/terminal.svg":
+            race(store, picture)  # which served.png shows at its end
+        case "how-to/served.png":
+            if not store.exists():
+                race(store, folder / "terminal.svg")
+            served(store, picture)
+        case "paper/figure.png":
+            runpy.run_path(str(ROOT / "paper" / "make_figures.py"), run_name="__main__")
+            shrink(picture, 200)
 
 
 if __name__ == "__main__":

@@ -33,8 +33,11 @@ POSIX_ONLY = {
     "running": "forks, process groups and limits",
     "store": "locks of files and links",
     "studies": "forked runs",
+    "test_benchmarks.py": "the CPU time of processes",
     "test_hostile.py": "forked runs",
     "test_package.py": "the CPU time of processes",
+    "test_pictures.py": "forked runs",
+    "test_programs.py": "the CPU time of processes",
 }
 """Tests that are left out where there is no POSIX, with what they need."""
 

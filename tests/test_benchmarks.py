@@ -58,7 +58,8 @@ def test_a_ratio_beyond_its_limit_is_a_sentence(module):
 
 
 def test_a_limit_is_exceeded_if_it_is_every_time(module):
-    run, row = module("run"), module("measuring").Row
+    measuring = module("measuring")
+    row = measuring.Row
     seconds = iter([9.0, 9.0, 3.0, 8.0, 3.0, 3.0])
 
     def rows(quick):
@@ -66,9 +67,11 @@ def test_a_limit_is_exceeded_if_it_is_every_time(module):
         for what in ("read", "write"):
             yield row("store", what, "SQLite", next(seconds), 1.0, limit=4.0)
 
-    assert [found.ours for found in run.believed(rows)] == [3.0, 3.0]
+    assert [found.ours for found in measuring.repeat_beyond_limits(rows)] == [3.0, 3.0]
     assert next(seconds, None) is None  # three times, for both were disturbed once more
-    slow = run.believed(lambda _: [row("store", "read", "SQLite", 9.0, 1.0, limit=4.0)])
+    slow = measuring.repeat_beyond_limits(
+        lambda _: [row("store", "read", "SQLite", 9.0, 1.0, limit=4.0)]
+    )
     assert slow[0].complaint
 
 

@@ -21,6 +21,8 @@ from tools.options import parser
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 1
+
 HERE = Path(__file__).parent
 MOST_ALGORITHMS, MOST_INSTANCES = 100, 10_000
 

@@ -33,6 +33,8 @@ from tools.records import Records, seeded
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 7
+
 HERE = Path(__file__).parent
 KEY = ("scenario", "share", "fold")
 MOST_ALGORITHMS, MOST_INSTANCES = 18, 1500

@@ -72,8 +72,8 @@ def make_scenario(
     column = {algorithm: k for k, algorithm in enumerate(rankings.algorithms)}
     runtime = np.full((len(row), len(column)), np.inf)
     for run in records:
-        if len(run.time):
-            runtime[row[run.instance], column[run.algorithm]] = run.time[0]
+        for time in np.asarray(run.time)[:1]:
+            runtime[row[run.instance], column[run.algorithm]] = time
     fold = np.array([fold_of[instance] for instance in rankings.instances])
     return Scenario(name, rankings, solved, runtime, fold)
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,9 @@ def load(path: Path) -> dict[Model, Arrays]:
 
 def save(path: Path, found: Mapping[Model, Arrays]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    flat = {"|".join((*model, name)): a for model, one in found.items() for name, a in one.items()}
+    flat: dict[str, Any] = {
+        "|".join((*model, name)): a for model, one in found.items() for name, a in one.items()
+    }
     part = path.with_suffix(".part")
     with part.open("wb") as file:
         np.savez_compressed(file, **flat)

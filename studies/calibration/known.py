@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from cells import Arrays, Cell, Model, seeded
-from models import fit, models
+from calibration.cells import Arrays, Cell, Model, seeded
+from calibration.models import fit, models
 
 from polarbear.calibration.tally import Tally, tally_claims
 from polarbear.simulation import PAPER_PRIOR, draw_truth, simulate_rankings

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
-from cells import Model
+from calibration.cells import Model
 
 import polarbear as pb
 from polarbear.simulation import PRIORS

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from cells import Cell, Model, seeded
-from models import fit, models, strongest
+from calibration.cells import Cell, Model, seeded
+from calibration.models import fit, models, strongest
 
 from polarbear.simulation import simulate_rankings
 

@@ -5,9 +5,9 @@ from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
-from cells import Cell, Model, seeded
-from known import counts
-from models import fit, models
+from calibration.cells import Cell, Model, seeded
+from calibration.known import counts
+from calibration.models import fit, models
 
 from polarbear.calibration.population import find_contested_pairs, fit_utilities
 from polarbear.calibration.tally import tally_claims

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
-from cells import Cell, Model, seeded
-from models import fit, models
-from recorded import pool
+from calibration.cells import Cell, Model, seeded
+from calibration.models import fit, models
+from calibration.recorded import pool
 
 import polarbear as pb
 from polarbear.data.rankings import Rankings, select_times

@@ -9,6 +9,7 @@ python studies/calibration/run.py --quick                # twenty seconds: does 
 
 import argparse
 import os
+import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -18,14 +19,15 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import known
-import races
-import recorded
-import refined
-from cells import Cell, run
-from tables import collect, figure, write
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from calibration import known, races, recorded, refined
+from calibration.cells import Cell, run
+from calibration.tables import collect, figure, write
 
 from polarbear.simulation import PRIORS
+
+QUICK_CPU_SECONDS = 11
 
 PARTS = ("known", "recorded", "refined", "identical", "race", "price")
 

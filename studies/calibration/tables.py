@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from cells import Arrays, Cell, Model, load
-from models import EVIDENCE
+from calibration.cells import Arrays, Cell, Model, load
+from calibration.models import EVIDENCE
+from calibration.races import ALPHA, LOOKS
 from numpy.typing import NDArray
-from races import ALPHA, LOOKS
 
 from polarbear.calibration.tally import Estimate, Tally, estimate_ratio
 from polarbear.plots import Cast, calibration
@@ -28,7 +28,7 @@ def collect(cells: Iterable[Cell], folder: Path) -> dict[str, Results]:
     found: dict[str, dict[str, dict[Model, Arrays]]] = {}
     for cell in cells:
         found.setdefault(cell.part, {})[cell.name] = load(cell.path(folder))
-    return found
+    return {**found}
 
 
 def write(found: Mapping[str, Results], folder: Path) -> str:
@@ -215,7 +215,7 @@ def _lost(one: Arrays, certainty: float, mode: int, looks: Sequence[int], n: int
     """Which replicates eliminate at some look: by a fixed certainty, or for n > 0 sequential."""
     limit = np.array([sequential(certainty, n, look) if n else certainty for look in looks])
     seen = one["strongest"][:, :, mode]
-    return (seen >= limit[: seen.shape[1]]).any(axis=1)
+    return np.any(seen >= limit[: seen.shape[1]], axis=1)
 
 
 def _shares(

@@ -23,6 +23,8 @@ from tools.records import Records
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 3
+
 HERE = Path(__file__).parent
 NAMES = ("mabbob_d10", "mabbob_d5")
 SHARES = {"early": (0.0, 0.3), "middle": (0.3, 0.7), "late": (0.7, 1.0), "any": (0.0, 1.0)}

@@ -42,7 +42,7 @@ def draw(scenario: str, rng: np.random.Generator) -> dict[str, float]:
     options = {}
     for name, low, high, log, integer in SCENARIOS[scenario].parameters:
         value = np.exp(rng.uniform(*np.log([low, high]))) if log else rng.uniform(low, high)
-        options[name] = int(rng.integers(low, high + 1)) if integer else float(value)
+        options[name] = int(rng.integers(int(low), int(high) + 1)) if integer else float(value)
     return options
 
 
@@ -188,7 +188,7 @@ def use_smac(scenario: str, n_runs: int, seed: int) -> Configured:
         raise NotInstalledError(str(error)) from None
     space, default = ConfigSpace.ConfigurationSpace(seed=seed), SCENARIOS[scenario].default
     for name, low, high, log, integer in SCENARIOS[scenario].parameters:
-        kind = ConfigSpace.Integer if integer else ConfigSpace.Float
+        kind: Any = ConfigSpace.Integer if integer else ConfigSpace.Float
         space.add(kind(name, (low, high), log=log, default=default[name]))
     asked: list[tuple[tuple[str, float], ...]] = []
 

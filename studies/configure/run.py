@@ -22,6 +22,8 @@ from tools.markdown import table
 from tools.options import parser
 from tools.records import Records
 
+QUICK_CPU_SECONDS = 8
+
 BASE = "random, 20 runs each"
 """The configurator with which the others are compared, seed by seed."""
 
@@ -29,21 +31,23 @@ N_TEST = 1_000
 """Other instances, on which the configurations are compared with the default."""
 
 
-def evaluate(scenario: str, options: dict[str, float]) -> tuple[float, float]:
+def evaluate(scenario: str, options: dict[str, float], n_test: int) -> tuple[float, float]:
     """The fixed evaluator: how often it is ahead of the default, and the mean log10 of values."""
-    instances = range(10_001, 10_001 + N_TEST)
+    instances = range(10_001, 10_001 + n_test)
     ours = np.array([run(scenario, options, k, 1) for k in instances])
     theirs = np.array([run(scenario, SCENARIOS[scenario].default, k, 1) for k in instances])
     ahead = float(np.mean((ours < theirs) + (ours == theirs) / 2))
     return ahead, float(np.mean(np.log10(np.maximum(ours, 1e-12))))
 
 
-def measure(name: str, scenario: str, n_runs: int, seed: int) -> dict[str, Any]:
+def measure(
+    name: str, scenario: str, n_runs: int, seed: int, n_test: int = N_TEST
+) -> dict[str, Any]:
     """A row of the results."""
     start = time.process_time()
     configured = CONFIGURATORS[name](scenario, n_runs, seed)
     seconds = time.process_time() - start
-    ahead, value = evaluate(scenario, configured.options)
+    ahead, value = evaluate(scenario, configured.options, n_test)
     return {
         "configurator": name,
         "scenario": scenario,
@@ -104,17 +108,19 @@ def main() -> None:
     asked.add_argument("--seeds", type=int, default=10)
     asked.add_argument("--runs", type=int, default=400)
     wanted = asked.parse_args()
-    seeds, n_runs = (1, 200) if wanted.quick else (wanted.seeds, wanted.runs)
+    seeds, n_runs, n_test, scenarios = wanted.seeds, wanted.runs, N_TEST, [*SCENARIOS]
+    if wanted.quick:
+        seeds, n_runs, n_test, scenarios = 1, 200, 20, scenarios[:1]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else Path(__file__).parent
         kept = Records(folder / "results" / "rows.jsonl", ("configurator", "scenario", "seed"))
         for seed in range(1, seeds + 1) if not wanted.table else ():
-            for scenario in SCENARIOS:
+            for scenario in scenarios:
                 for name in wanted.configurators:
                     if (name, scenario, seed) in kept:
                         continue
                     try:
-                        kept.add(measure(name, scenario, n_runs, seed))
+                        kept.add(measure(name, scenario, n_runs, seed, n_test))
                         print(kept.rows[-1], flush=True)
                     except NotInstalledError as missing:
                         print(f"{name}: not measured here ({missing})", flush=True)

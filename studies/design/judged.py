@@ -33,6 +33,8 @@ from tools.records import Records, seeded
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 4
+
 MAX_TIME = 400_000
 """The default limit of a candidate: 40 runs in full length, of the 216 of the fixed evaluator."""
 

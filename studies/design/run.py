@@ -37,6 +37,8 @@ from tools.records import Records
 import polarbear as pb
 from polarbear.coordinator.run_race import Result
 
+QUICK_CPU_SECONDS = 6
+
 BASELINE = "baseline"
 """Modular CMA-ES as the paper configures it; what Optuna is told is measured against it."""
 

@@ -3,7 +3,7 @@
 python studies/engines/run.py             # less than an hour of CPU; goes on where it was
 python studies/engines/run.py --sets 2    # with a second data set
 python studies/engines/run.py --table     # table and figures again from results/
-python studies/engines/run.py --quick     # a minute: does it run at all?
+python studies/engines/run.py --quick     # half a minute: does it run at all?
 """
 
 import argparse
@@ -20,10 +20,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import numpy as np
-from optimiser import final_width
+from engines.optimiser import final_width
 from tools.figures import possible, sheet
 from tools.markdown import table
 from tools.records import Records
+
+QUICK_CPU_SECONDS = 20
 
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
@@ -85,7 +87,7 @@ def plan_quick() -> Iterator[Cell]:
 
 def measure_missing(records: Records, cells: Iterable[Cell], summary: bool) -> None:
     """Measure the cells that are not recorded yet."""
-    from engines import measure  # PyMC, which --table does not need
+    from engines.engine_fits import measure  # PyMC, which --table does not need
 
     for cell in cells:
         if cell in records:

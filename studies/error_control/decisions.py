@@ -131,7 +131,7 @@ class PerMember(NamedTuple):
         pairs = np.ix_(kept, kept)
         return Claims.from_e_values(
             [str(k) for k in kept],
-            np.arange(len(lead)) + 1.0,
+            np.arange(1.0, len(lead) + 1.0),
             "time",
             Evidence(lead[:, *pairs], par[:, *pairs]),
             log_k=self._log_k(lead.shape[-1])[pairs],
@@ -169,7 +169,7 @@ class PerLook(NamedTuple):
             at, same = ahead[:, race, look][pairs], alike[:, race, look][pairs]
             return Claims.from_probabilities(
                 [str(k) for k in kept],
-                np.arange(len(wins)) + 1.0,
+                np.arange(1.0, len(wins) + 1.0),
                 "time",
                 ahead=at,
                 alike=same,
@@ -194,8 +194,8 @@ def _decide(
     eliminated = np.zeros((races, n), dtype=bool)
     ever_closed = np.zeros((races, n, n), dtype=bool)
     either = (beats | closed) & ~np.eye(n, dtype=bool)
-    at = either.any(axis=(2, 3))
-    for race in np.flatnonzero(at.any(axis=1)).tolist():
+    at = np.any(either, axis=(2, 3))
+    for race in np.flatnonzero(np.any(at, axis=1)).tolist():
         kept = list(range(n))
         for look in np.flatnonzero(at[race]).tolist():
             new = beats[race, look] | (closed[race, look] & ~ever_closed[race])
@@ -208,4 +208,4 @@ def _decide(
             out = {int(one.algorithm) for one in statuses if one.status == "dominated"}
             eliminated[race, list(out)] = True
             kept = [k for k in kept if k not in out]
-    return Decision(eliminated, leads.any(axis=1), ever_closed)
+    return Decision(eliminated, np.any(leads, axis=1), ever_closed)

@@ -103,7 +103,7 @@ def count_wins(truth: Floats, noise: Floats, looks: Ints) -> Ints:
     """
     n_times, n = truth.shape
     start = np.concatenate([[0], looks[:-1]])
-    wins = np.zeros((n_times, noise.shape[1], len(looks), n, n), dtype=np.int16)
+    wins: Any = np.zeros((n_times, noise.shape[1], len(looks), n, n), dtype=np.int16)
     for t in range(n_times):
         value = np.moveaxis(noise[min(t, len(noise) - 1)] + truth[t], -1, 0).copy()
         for a in range(n):

@@ -22,6 +22,8 @@ from error_control import cost, errors, whole
 from error_control.tables import write
 from tools.records import Records
 
+QUICK_CPU_SECONDS = 4
+
 KEYS = {
     "errors": ("setting", "n", "times", "persistence", "rule", "certainty", "races"),
     "equal": ("times", "races"),

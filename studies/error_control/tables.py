@@ -305,6 +305,6 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     ax.spines[["top", "right"]].set_visible(False)
     stem.parent.mkdir(parents=True, exist_ok=True)
     for suffix in (".png", ".svg"):
-        options = {"metadata": {"Date": None}} if suffix == ".svg" else {"dpi": 150}
+        options: dict[str, Any] = {"metadata": {"Date": None}} if suffix == ".svg" else {"dpi": 150}
         figure.savefig(stem.with_suffix(suffix), **options)
     pyplot.close(figure)

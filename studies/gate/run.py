@@ -24,6 +24,8 @@ import polarbear as pb
 from polarbear.inference.e_values import Outcomes
 from polarbear.racing.gating import estimate_win_probability, judge_against_baseline
 
+QUICK_CPU_SECONDS = 3
+
 HERE = Path(__file__).parent
 ALPHA, EPSILON, N_TIMES, MOST, PERSISTENCE = 0.95, 0.05, 10, 8192, 0.5
 SHIFTS = (0.02, 0.05, 0.1, 0.2)

@@ -11,6 +11,7 @@ are independent given these. Base functions keep their own offsets.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import ioh
 import numpy as np
@@ -133,7 +134,7 @@ def draw(
         length=rng.lognormal(0.0, 1.0),
         amplitude=rng.lognormal(0.0, 0.7),
     )
-    functions = tuple(
+    functions: tuple[Any, ...] = tuple(
         ioh.get_problem(k + 1, int(instance), d, ioh.ProblemClass.SBOX)
         for k, instance in enumerate(instances)
     )

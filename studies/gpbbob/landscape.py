@@ -2,11 +2,14 @@
 
 python studies/gpbbob/landscape.py            # a few seconds
 python studies/gpbbob/landscape.py --seed 3   # another instance
+python studies/gpbbob/landscape.py --quick    # few points; writes nothing
 """
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -15,6 +18,8 @@ from matplotlib.colors import LogNorm
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gpbbob.generator import LIMIT, Floats, N, draw
+
+QUICK_CPU_SECONDS = 3
 
 POINTS = 160
 """Points of the grid along each axis."""
@@ -25,12 +30,12 @@ MIN_WEIGHT = 0.001
 COLUMNS = 6
 
 
-def evaluate(seed: int) -> tuple[Floats, Floats, Floats]:
+def evaluate(seed: int, points: int) -> tuple[Floats, Floats, Floats]:
     """Return the weights (24, G, G), the numbers of functions (G, G) and the values (G, G)."""
     instance = draw(np.random.default_rng(seed), (2.0, 1e-9))
-    axis = np.linspace(-LIMIT, LIMIT, POINTS)
-    weight = np.zeros((N, POINTS, POINTS))
-    number, value = np.zeros((2, POINTS, POINTS))
+    axis = np.linspace(-LIMIT, LIMIT, points)
+    weight = np.zeros((N, points, points))
+    number, value = np.zeros((2, points, points))
     for row, y in enumerate(axis):
         for column, x in enumerate(axis):
             point = np.array([x, y])
@@ -41,15 +46,16 @@ def evaluate(seed: int) -> tuple[Floats, Floats, Floats]:
     return weight, number, value
 
 
-def draw_figure(seed: int, path: Path) -> None:
-    weight, number, value = evaluate(seed)
+def draw_figure(seed: int, path: Path, points: int = POINTS) -> None:
+    weight, number, value = evaluate(seed, points)
     shown = np.flatnonzero(weight.max(axis=(1, 2)) > MIN_WEIGHT)
     rows = -(-len(shown) // COLUMNS)
     figure = plt.figure(figsize=(9, 1.6 * rows + 4.2), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1.6 * rows, 4.2))
+    parts: Any = figure.subfigures(2, 1, height_ratios=(1.6 * rows, 4.2))
+    above, below = parts
     above.suptitle("(a) weights $w(x)$ of the functions of BBOB")
     panels = above.subplots(rows, COLUMNS, squeeze=False)
-    place = {"extent": (-LIMIT, LIMIT, -LIMIT, LIMIT), "origin": "lower"}
+    place: dict[str, Any] = {"extent": (-LIMIT, LIMIT, -LIMIT, LIMIT), "origin": "lower"}
     for panel in panels.flat:
         panel.set_axis_off()
     for panel, k in zip(panels.flat, shown, strict=False):
@@ -70,9 +76,14 @@ def draw_figure(seed: int, path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     options = parser.parse_args()
+    if options.quick:
+        with tempfile.TemporaryDirectory() as scratch:
+            draw_figure(options.seed, Path(scratch) / "landscape.png", points=12)
+        return
     path = Path(__file__).parent / "figures" / "landscape.png"
     draw_figure(options.seed, path)
     print(path)

@@ -14,7 +14,6 @@ python studies/gpbbob/run.py --quick          # seconds: does it run at all?
 import sys
 import tempfile
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +22,14 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gpbbob.generator import draw
 from gpbbob.tables import write
+from numpy.typing import ArrayLike
 from tools.modular import cma_es, random_search
 from tools.options import parser, within
 from tools.races import keep
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 7
 
 MATRICES = {
     "COV": "COVARIANCE",
@@ -51,7 +53,7 @@ def solvers() -> dict:
     return {**found, "RS": partial(random_search, at_once=1)}
 
 
-def race(mean: float, times: Sequence[float], store: Path, rules: pb.Rules, wanted: Namespace):
+def race(mean: float, times: ArrayLike, store: Path, rules: pb.Rules, wanted: Namespace):
     return pb.race(
         solvers(),
         partial(draw, dimension=(mean, SPREAD * mean)),

@@ -29,6 +29,8 @@ from tools.records import Records, seeded
 import polarbear as pb
 from polarbear.simulation import rank_costs
 
+QUICK_CPU_SECONDS = 5
+
 HERE = Path(__file__).parent
 KEY = ("pool", "fold")
 POOLS, FOLDS, BUDGETS, TREES = ("mabbob_d10", "mabbob_d5"), 5, 8, 100
@@ -44,7 +46,8 @@ def read_weights(instances: np.ndarray) -> dict[str, np.ndarray]:
     """Return the weights of the 24 BBOB functions in each MA-BBOB problem, as features."""
     import ioh
 
-    weights = np.array([ioh.problem.ManyAffine(int(k), 5).weights for k in instances])
+    problems: Any = ioh.problem  # whose stubs lack some classes
+    weights = np.array([problems.ManyAffine(int(k), 5).weights for k in instances])
     columns = {f"w{k + 1}": column for k, column in enumerate(weights.T)}
     return {**columns, "components": np.sum(weights > 0, axis=1).astype(float)}
 

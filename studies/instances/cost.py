@@ -25,6 +25,8 @@ from tools.options import parser
 import polarbear as pb
 from polarbear.simulation import rank_costs
 
+QUICK_CPU_SECONDS = 1
+
 HERE = Path(__file__).parent
 SIZES = {  # algorithms n, instances P, features, times T
     "the goal": (15, 2000, 20, 20),

@@ -26,6 +26,8 @@ from tools.records import Records
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 3
+
 HERE = Path(__file__).parent
 KEY = ("kind", "strength", "seed")
 CELLS = (
@@ -49,7 +51,7 @@ def make(kind: str, strength: float, seed: int) -> Truth:
 
 def ask(truth: Truth, seed: int) -> dict[str, list[int]]:
     """Return for each kind of question the number of pairs, covered, claimed, and truly claimed."""
-    posterior = pb.fit(truth.rankings, seed=seed, **truth.arguments)
+    posterior: Any = pb.fit(truth.rankings, seed=seed, **truth.arguments)
     first, second = np.triu_indices(len(truth.rankings.algorithms), 1)
     counts: dict[str, list[int]] = {}
     for kind, places in truth.places.items():

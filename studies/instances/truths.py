@@ -1,7 +1,7 @@
 """Simulated instances whose true utilities are known, by class or by features."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from tools.records import seeded
@@ -17,7 +17,7 @@ class Truth(NamedTuple):
     """Data, and questions to the posterior whose true answer is known."""
 
     rankings: pb.Rankings
-    arguments: dict[str, object]  # of ``pb.fit``
+    arguments: dict[str, Any]  # of ``pb.fit``
     places: dict[str, list[object]]  # what ``on`` is asked, by kind of question
     utilities: dict[str, np.ndarray]  # (places, N): the truth there
 

@@ -31,6 +31,8 @@ from polarbear.inference.e_values import Evidence, Outcomes
 from polarbear.racing.deciding import log_thresholds
 from polarbear.racing.jobs import derive_seed
 
+QUICK_CPU_SECONDS = 9
+
 CERTAINTY = 0.95
 
 MAX_RUNS = 100

@@ -28,6 +28,8 @@ from polarbear.coordinator.fitness import measure_fitness, measure_win_rates
 from polarbear.inference.e_values import count_outcomes
 from polarbear.racing.jobs import RunId, job
 
+QUICK_CPU_SECONDS = 4
+
 TIMES = (10.0, 30.0, 100.0, 300.0)
 REFERENCE = {"step": 1.0, "shrink": 1.0}
 CERTAINTY = 0.95
@@ -201,7 +203,7 @@ def tabulate(rows: list[dict[str, Any]]) -> str:
 
 def _compare_mean(rows: list[dict[str, Any]]) -> list[str]:
     """How the mode orders candidates, compared with the posterior mean."""
-    taus = [
+    taus: list[Any] = [
         kendalltau(*zip(*[(one[OURS], one[MEAN]) for one in row[stage].values()], strict=True))
         for row in rows
         for stage in ("early", "late")
@@ -241,7 +243,8 @@ def _summarise(row: dict[str, Any], definition: str) -> list[float]:
     top, top_wins = np.argsort(-odds)[:8], np.argsort(-wins)[:8]
 
     def tau(a, b):
-        value = kendalltau(a, b).statistic
+        found: Any = kendalltau(a, b)
+        value = found.statistic
         return 0.0 if np.isnan(value) else float(value)
 
     rank = 1 + int(np.sum(odds > odds[int(np.argmax(early))]))

@@ -85,6 +85,8 @@ class ShinkaEvolve:
         # The file alone: its package imports much that this rule does not need.
         path = Path(package.origin).parent / "utils" / "eval_stop.py"
         spec = spec_from_file_location("eval_stop", path)
+        assert spec
+        assert spec.loader
         module = module_from_spec(spec)
         sys.modules["eval_stop"] = module
         spec.loader.exec_module(module)

@@ -4,6 +4,7 @@ Writes frameworks_live.md, and a row for each framework to results/live.jsonl.
 
 python studies/judge/live.py --framework shinka   # in an environment with that framework; minutes
 python studies/judge/live.py                      # all frameworks that are installed; goes on
+python studies/judge/live.py --quick              # Optuna alone, on few candidates
 python studies/judge/live.py --table              # the table again from results/
 """
 
@@ -26,7 +27,9 @@ from tools.records import Records
 from design_loops import LOOPS, REFERENCE, _send_values
 from judging import PROPOSALS, TIMES, make_loop_judge
 
-PACKAGES = {"shinka": "shinka-evolve", "blade": "iohblade"}
+QUICK_CPU_SECONDS = 40
+
+PACKAGES: dict[str, str] = {"shinka": "shinka-evolve", "blade": "iohblade"}
 """The packages whose name is not that of the framework."""
 
 N_TRUTH = 400
@@ -129,20 +132,24 @@ def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--framework", choices=LOOPS, nargs="*", default=list(LOOPS))
     wanted = asked.parse_args()
-    folder = Path(__file__).parent
-    kept = Records(folder / "results" / "live.jsonl", ("framework",))
-    for framework in wanted.framework if not wanted.table else ():
-        if (framework,) in kept:
-            continue
-        try:
-            version(PACKAGES.get(framework, framework))
-        except PackageNotFoundError as error:
-            print(f"{framework}: not measured here ({error} is not installed)")
-            continue
-        kept.add(measure(framework))
-    text = tabulate(kept.rows)
-    (folder / "frameworks_live.md").write_text(text)
-    print(text)
+    frameworks: list[str] = [] if wanted.table else wanted.framework
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(__file__).parent
+        if wanted.quick:
+            folder, frameworks = Path(scratch), ["optuna"]
+        kept = Records(folder / "results" / "live.jsonl", ("framework",))
+        for framework in frameworks:
+            if (framework,) in kept:
+                continue
+            try:
+                version(PACKAGES.get(framework, framework))
+            except PackageNotFoundError as error:
+                print(f"{framework}: not measured here ({error} is not installed)")
+                continue
+            kept.add(measure(framework))
+        text = tabulate(kept.rows)
+        (folder / "frameworks_live.md").write_text(text)
+        print(text)
 
 
 if __name__ == "__main__":

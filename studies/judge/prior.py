@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -21,6 +22,8 @@ import polarbear as pb
 from polarbear.coordinator.fitness import measure_fitness
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors.dirichlet import Dirichlet
+
+QUICK_CPU_SECONDS = 2
 
 TIMES = (1.0, 2.0, 3.0)
 N_OTHERS = (0, 10, 30)
@@ -71,8 +74,9 @@ def loop(
         judged.append(measure(records, f"c{k}"))
     best = np.argsort(-truth)[:N_BEST]
     values = {label: np.array([one[label] for one in judged]) for label in judged[0]}
+    tau: Any = kendalltau
     return {
-        label: [kendalltau(v, truth).statistic, kendalltau(v[best], truth[best]).statistic]
+        label: [tau(v, truth).statistic, tau(v[best], truth[best]).statistic]
         for label, v in values.items()
     }
 

@@ -5,6 +5,7 @@ than four of them have a weight. The value is the same (a test compares them).
 """
 
 from math import inf, isfinite, log10
+from typing import Any
 
 import ioh
 import numpy as np
@@ -17,7 +18,8 @@ class ManyAffine:
     """An instance: a function of a point, or of rows of points, in [-5, 5]^d."""
 
     def __init__(self, instance: int, dimension: int) -> None:
-        whole = ioh.problem.ManyAffine(instance, dimension)
+        problems: Any = ioh.problem  # whose stubs lack some classes
+        whole = problems.ManyAffine(instance, dimension)
         self.dimension = dimension
         self._parts = []
         given = zip(whole.weights, whole.instances, whole.scale_factors, strict=True)

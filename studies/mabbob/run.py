@@ -30,6 +30,8 @@ from tools.races import keep
 import polarbear as pb
 from polarbear.racing.rules import PAPER_FIT
 
+QUICK_CPU_SECONDS = 11
+
 STEP_SIZES = ("CSA", "MSR", "TPA", "XNES", "MXNES", "LPXNES")
 FIRST, PER_DIMENSION = 100, 2000
 """The paper's grid: from 100 to 2,000 d evaluations."""

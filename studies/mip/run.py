@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from tools.markdown import table
 from tools.options import parser
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 4
 
 HERE = Path(__file__).parent
 LIMIT_SECONDS = 10.0
@@ -88,16 +91,16 @@ def shifted_mean(seconds: np.ndarray) -> float:
 def summarise(runs: pb.Runs, times: np.ndarray, limit: float) -> list[list[str]]:
     """Make a row for each solver: what usual summaries of the same logs say."""
     gaps = pb.plots.gaps_data(runs, times=times)
-    best = {i: min(r.value[-1] for r in runs if r.instance == i and len(r.value))
-            for i in runs.instances}  # fmt: skip
+    last = {run.name(): float(np.append(np.inf, run.value)[-1]) for run in runs}
+    best = {i: min(last[r.name()] for r in runs if r.instance == i) for i in runs.instances}
     rows = []
     for k, name in enumerate(runs.algorithms):
         own = [run for run in runs if run.algorithm == name]
         solved = np.array([run.status is pb.Status.FINISHED for run in own])
         until = np.array([min(run.until, limit) for run in own])
         primal = [
-            1.0 if not len(run.value)
-            else abs(run.value[-1] - best[run.instance]) / max(1.0, abs(best[run.instance]))
+            1.0 if np.isinf(last[run.name()])
+            else abs(last[run.name()] - best[run.instance]) / max(1.0, abs(best[run.instance]))
             for run in own
         ]  # fmt: skip
         rows.append([
@@ -134,8 +137,12 @@ def write(folder: Path, times: np.ndarray, limit: float) -> str:
     if possible():
         figures = folder / "figures"
         figures.mkdir(exist_ok=True)
-        pb.plots.gaps(runs, times=times).figure.savefig(figures / "gaps.png", dpi=150)
-        pb.plots.ratings(posterior).figure.savefig(figures / "ratings.png", dpi=150)
+        for name, axes in (
+            ("gaps", pb.plots.gaps(runs, times=times)),
+            ("ratings", pb.plots.ratings(posterior)),
+        ):
+            root: Any = axes.figure
+            root.savefig(figures / f"{name}.png", dpi=150)
         parts.append("![Mean gap over time](figures/gaps.png)")
         parts.append("![Ratings over time](figures/ratings.png)")
     text = "\n\n".join(parts) + "\n"

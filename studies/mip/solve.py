@@ -14,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mip.models import make_model
 
+STARTED_BY = "run.py"
+
 Solve = Callable[[str, Path, Path, float], None]
 """Solve the model of a name, which is in a file, and write a log, within seconds."""
 

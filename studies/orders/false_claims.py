@@ -23,6 +23,8 @@ from tools.records import Records
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 30
+
 HERE = Path(__file__).parent
 ALGORITHMS, INSTANCES, MANY, DATA_SETS = "abcd", 30, 4000, 50
 TIMES = [4, 12]

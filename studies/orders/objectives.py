@@ -9,7 +9,9 @@ import json
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -17,6 +19,9 @@ import numpy as np
 from tools.markdown import table
 
 import polarbear as pb
+
+QUICK_CPU_SECONDS = 4
+NEEDS = ("pymoo",)
 
 HERE = Path(__file__).parent
 POINTS = HERE / "results" / "points.json"
@@ -130,7 +135,7 @@ def main():
     quick = arguments.quick
     done = json.loads(POINTS.read_text()) if arguments.table else measure(quick)
     archives = to_archives(done)
-    orders = {"lottery of 16": lambda: archives.scalarise(16)}
+    orders: dict[str, Callable[[], Any]] = {"lottery of 16": lambda: archives.scalarise(16)}
     for factor in FACTORS:
         orders[f"hypervolume, {factor:g} of nadir"] = lambda factor=factor: archives.hypervolume(
             factor, TIMES

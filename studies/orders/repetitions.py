@@ -19,6 +19,8 @@ from tools.markdown import table
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 1
+
 HERE = Path(__file__).parent
 REPETITIONS, DATA_SETS = (1, 8), 400
 PAIRS = ((0, 1), (2, 3))

@@ -22,6 +22,8 @@ from tools.markdown import table
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 1
+
 HERE = Path(__file__).parent
 POOLS = HERE / "pools"
 GAPS = [10.0, 1.0, 0.1]

@@ -35,7 +35,8 @@ class Course(NamedTuple):
     @property
     def members(self) -> frozenset[str]:
         """The true anytime Pareto set."""
-        beaten = (self.truth[:, :, None] > self.truth[:, None, :]).all(axis=0).any(axis=0)
+        ahead = np.all(self.truth[:, :, None] > self.truth[:, None, :], axis=0)
+        beaten = np.any(ahead, axis=0)
         return frozenset(a for a, out in zip(self.algorithms, beaten, strict=True) if not out)
 
     def regret(self, kept: frozenset[str]) -> float:

@@ -105,7 +105,7 @@ def f_race(course: Course, certainty: float, seed: int, summary: Summary | None 
         spent += (seen - start) * len(alive) * float(course.times[-1])
         now = values[:, order[:seen]][..., alive]
         test = better if len(alive) > 2 else _wilcoxon
-        beaten = test(now, 1 - certainty).all(axis=0)
+        beaten = np.all(test(now, 1 - certainty), axis=0)
         if summary is not None:
             best = int(np.argmin(stats.rankdata(now[0], axis=-1).sum(axis=0)))
             beaten = beaten[[best]]
@@ -208,7 +208,8 @@ def _wilcoxon(values: Floats, level: float) -> NDArray[np.bool_]:
         gap = pair[:, 0] - pair[:, 1]
         if gap.any():
             with warnings.catch_warnings(action="ignore"):  # ties make it approximate
-                sure = stats.wilcoxon(gap).pvalue < level
+                tested: Any = stats.wilcoxon(gap)
+            sure = tested.pvalue < level
             ranks = stats.rankdata(np.abs(gap))
             found[t, 0, 1] = sure and ranks[gap < 0].sum() > ranks[gap > 0].sum()
             found[t, 1, 0] = sure and not found[t, 0, 1]

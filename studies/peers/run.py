@@ -26,6 +26,8 @@ from peers.methods import METHODS
 from peers.tables import write
 from tools.records import Records
 
+QUICK_CPU_SECONDS = 4
+
 CERTAINTIES = (0.95, 0.99)
 RACES = 20
 INSTANCES = 1000

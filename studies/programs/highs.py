@@ -10,6 +10,8 @@ from typing import Any
 
 import highspy
 
+STARTED_BY = "run.py"
+
 
 def main(path: str, *words: str) -> None:
     solver = highspy.Highs()

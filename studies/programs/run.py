@@ -27,6 +27,8 @@ from tools.summaries import tables
 
 import polarbear as pb
 
+QUICK_CPU_SECONDS = 8
+
 HERE = Path(__file__).parent
 HIGHS = {
     "HiGHS": [],

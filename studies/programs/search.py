@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 from knapsack import read  # beside this file
 
+STARTED_BY = "run.py"
+
 
 def main(path: str, *words: str) -> None:
     profit, weight, capacity = read(Path(path))

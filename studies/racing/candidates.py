@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from cells import Cell, seeded
+from racing.cells import Cell, seeded
+from racing.course import Floats, arms, change_rules, grid, members
 
 import polarbear as pb
-from course import Floats, arms, change_rules, grid
 from polarbear.racing.jobs import Job
 from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth
 
@@ -75,7 +75,7 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
             if k % 50 == 0:
                 print(f"{k} candidates, {rows[-1][2]} race", file=sys.stderr, flush=True)
     slowest, rounds, racing, runs = zip(*rows, strict=True)
-    best = ~(truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
+    best = members(truth)
     lost = sum(best[int(name[1:])] for name in race.eliminated)
     return {
         "slowest": np.array(slowest),

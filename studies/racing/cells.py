@@ -57,7 +57,9 @@ def load(path: Path) -> dict[str, Columns]:
 
 def save(path: Path, found: Mapping[str, Columns]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    flat = {f"{arm}|{name}": a for arm, one in found.items() for name, a in one.items()}
+    flat: dict[str, Any] = {
+        f"{arm}|{name}": a for arm, one in found.items() for name, a in one.items()
+    }
     part = path.with_suffix(".part")
     with part.open("wb") as file:
         np.savez_compressed(file, **flat)

@@ -56,7 +56,7 @@ def course(
 
 def members(truth: Floats) -> NDArray[np.bool_]:
     """Return which algorithms are members of the anytime Pareto set."""
-    return ~(truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
+    return ~np.any(np.all(truth[:, :, None] > truth[:, None, :], axis=0), axis=0)
 
 
 def wins(truth: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 python studies/racing/equal_pairs.py                       # 200 races at 1 and at 20 times: an hour
 python studies/racing/equal_pairs.py --times 1 --races 20  # fewer; goes on where it was stopped
+python studies/racing/equal_pairs.py --quick               # one race: does it run at all?
 python studies/racing/equal_pairs.py --table               # the table again from results/
 
 After a change of the package that changes what races do, delete results/equal_pairs.jsonl.
@@ -9,6 +10,7 @@ After a change of the package that changes what races do, delete results/equal_p
 
 import argparse
 import sys
+import tempfile
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from itertools import repeat
@@ -23,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tools.markdown import table
 from tools.records import Records
+
+QUICK_CPU_SECONDS = 1
 
 HERE = Path(__file__).parent
 CERTAINTY, EPSILON, INSTANCES = 0.95, 0.05, 4096
@@ -75,17 +79,22 @@ def main() -> None:
     parser.add_argument("--races", type=int, default=200)
     parser.add_argument("--times", type=int, nargs="+", choices=TIMES, default=list(TIMES))
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     parser.add_argument("--table", action="store_true")
     wanted = parser.parse_args()
-    ends = Records(HERE / "results" / "equal_pairs.jsonl", key=("times", "race"))
-    for n_times in wanted.times if not wanted.table else ():
-        missing = [number for number in range(wanted.races) if (n_times, number) not in ends]
-        with ProcessPoolExecutor(wanted.jobs) as pool:
-            for row in pool.map(race, missing, repeat(n_times)):
-                ends.add(row)
-    page = describe(ends.rows)
-    (HERE / "equal_pairs.md").write_text(page)
-    print(page)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, times, races = HERE, wanted.times, wanted.races
+        if wanted.quick:
+            folder, times, races = Path(scratch), TIMES[:1], 1
+        ends = Records(folder / "results" / "equal_pairs.jsonl", key=("times", "race"))
+        for n_times in times if not wanted.table else ():
+            missing = [number for number in range(races) if (n_times, number) not in ends]
+            with ProcessPoolExecutor(wanted.jobs) as pool:
+                for row in pool.map(race, missing, repeat(n_times)):
+                    ends.add(row)
+        page = describe(ends.rows)
+        (folder / "equal_pairs.md").write_text(page)
+        print(page)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from cells import Cell, seeded
+from racing.cells import Cell, seeded
+from racing.course import arms, change_rules, course, grid, methods_of, raced
 
-from course import arms, change_rules, course, grid, methods_of, raced
 from polarbear.simulation import PAPER_PRIOR, draw_truth
 
 PERSISTENCE, CERTAINTIES = (0.0, 0.5, np.inf), (0.95, 0.99)

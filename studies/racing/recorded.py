@@ -11,11 +11,11 @@ from itertools import combinations, product
 from typing import Any
 
 import numpy as np
-from cells import Cell
+from racing.cells import Cell
+from racing.course import arms, change_rules, members, methods_of
 from tools.pools import recorded_runs
 
 import polarbear as pb
-from course import arms, change_rules, methods_of
 from polarbear.calibration.population import fit_utilities
 
 POOLS = ("mabbob_d10", "mabbob_d5")
@@ -34,8 +34,7 @@ def everything(name: str, instances: int | None) -> tuple[pb.Posterior, list[str
     runs = pool(name, instances)
     rankings = pb.rank(runs, times_of(runs))
     truth = fit_utilities(rankings)
-    beaten = (truth[:, :, None] > truth[:, None, :]).all(axis=0).any(axis=0)
-    nearest = [a for a, out in zip(rankings.algorithms, beaten, strict=True) if not out]
+    nearest = [a for a, own in zip(rankings.algorithms, members(truth), strict=True) if own]
     return pb.fit(rankings), nearest
 
 

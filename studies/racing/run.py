@@ -21,14 +21,13 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-sys.path.append(str(Path(__file__).parents[1]))  # after this folder, which has a synthetic.py too
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import candidates
-import false
-import recorded
-import synthetic
-from cells import run
-from tables import write
+from racing import candidates, false, recorded, synthetic
+from racing.cells import run
+from racing.tables import write
+
+QUICK_CPU_SECONDS = 4
 
 PARTS = {
     "synthetic": (synthetic.cells, 20),

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from cells import Cell, seeded
+from racing.cells import Cell, seeded
+from racing.course import Floats, arms, change_rules, course, grid, members, methods_of, raced, wins
 
-from course import Floats, arms, change_rules, course, grid, members, methods_of, raced, wins
 from polarbear.priors import GP, HSGP, SparseGP
 from polarbear.simulation import PAPER_PRIOR, draw_truth
 

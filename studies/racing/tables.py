@@ -5,11 +5,11 @@ from itertools import combinations
 from pathlib import Path
 
 import numpy as np
-from cells import Columns, load
 from numpy.typing import NDArray
-from recorded import pool
+from racing.cells import Columns, load
+from racing.recorded import pool
+from racing.synthetic import EXAMPLES
 from scipy.stats import binom
-from synthetic import EXAMPLES
 
 from polarbear.data.names import natural_sort_key
 
@@ -98,7 +98,7 @@ def _false(found: Results) -> list[str]:
             _share(lost, members),
             f"{limit:.4f}",
             "yes" if lost / members <= limit else "**no**",
-            _share(np.sum(one["lost"] > 0), races),
+            _share(int(np.sum(one["lost"] > 0)), races),
             _share(lost, one["eliminated"].sum()),
             _quartiles(one["instances"]),
             f"{np.mean(one['resolved']):.2f}",

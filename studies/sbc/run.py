@@ -2,6 +2,7 @@
 
     python studies/sbc/run.py                 # 1000 data sets per prior, about half an hour
     python studies/sbc/run.py --sets 100      # fewer
+    python studies/sbc/run.py --quick         # two, of each prior
     python studies/sbc/run.py --table         # the table again from what is there
 
 Truth is drawn from the prior, data from the truth, and the truth must then be as likely to lie in
@@ -9,15 +10,20 @@ any part of the posterior as in any other (Talts et al. 2018): its rank among th
 """
 
 import argparse
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
 import polarbear as pb
+from polarbear.priors.prior import Prior
 from polarbear.simulation import draw_truth, simulate_rankings
+
+QUICK_CPU_SECONDS = 4
 
 FOLDER = Path(__file__).parent
 ALGORITHMS, INSTANCES, TIMES = 4, 10, 6
@@ -38,7 +44,7 @@ QUANTITIES: dict[str, Callable[[NDArray], NDArray]] = {
 }
 
 
-def ranks(prior: object, seed: int) -> dict[str, float]:
+def ranks(prior: Prior, seed: int) -> dict[str, float]:
     """Where the truth lies among the draws, from 0 to 1, for each quantity."""
     rng = np.random.default_rng(seed)
     mu, hyper = draw_truth(prior, np.linspace(0, 1, TIMES), ALGORITHMS, rng)
@@ -82,25 +88,34 @@ def table(results: dict[str, dict[str, NDArray]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def measure(folder: Path, sets: int) -> dict[str, dict[str, NDArray]]:
+    """What is in the folder; priors with fewer data sets are measured again."""
+    results: dict[str, dict[str, Any]] = {}
+    for name, prior in PRIORS.items():
+        path = folder / "results" / f"{name}.npz"
+        if path.exists():
+            with np.load(path) as file:
+                results[name] = {key: file[key] for key in file.files}
+        if len(results.get(name, {}).get("moved", ())) < sets:
+            rows = [ranks(prior, seed) for seed in range(sets)]
+            results[name] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(path, **results[name])
+            print(table({name: results[name]}), flush=True)
+    return results
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=1000)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     wanted = parser.parse_args()
-    results = {}
-    for name, prior in PRIORS.items():
-        path = wanted.folder / "results" / f"{name}.npz"
-        if path.exists():
-            with np.load(path) as file:
-                results[name] = {key: file[key] for key in file.files}
-        if not wanted.table and len(results.get(name, {}).get("moved", ())) < wanted.sets:
-            rows = [ranks(prior, seed) for seed in range(wanted.sets)]
-            results[name] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            np.savez_compressed(path, **results[name])
-            print(table({name: results[name]}), flush=True)
-    (wanted.folder / "table.md").write_text(table(results))
+    with tempfile.TemporaryDirectory() as scratch:
+        folder, sets = (Path(scratch), 2) if wanted.quick else (wanted.folder, wanted.sets)
+        results = measure(folder, 0 if wanted.table else sets)
+        (folder / "table.md").write_text(table(results))
     print(table(results))
 
 

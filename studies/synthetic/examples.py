@@ -1,17 +1,13 @@
 """The races: the examples of studies/racing, with what happened in every round."""
 
-import sys
 import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(1, str(Path(__file__).parents[1] / "racing"))
-
-import synthetic as examples  # of studies/racing, which takes its modules from beside it
-from cells import seeded
+from racing import synthetic as examples
+from racing.cells import seeded
+from racing.course import Floats, course, members, methods_of
 from tools.races import course as told
 
-from course import Floats, course, members, methods_of
 from polarbear.racing.race import Race
 
 EXAMPLES = tuple(examples.EXAMPLES)

@@ -17,15 +17,17 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(1, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from examples import EXAMPLES, METHODS, PAPER, Raced, raced
-from figures import PANELS, draw
+from synthetic.examples import EXAMPLES, METHODS, PAPER, Raced, raced
+from synthetic.figures import PANELS, draw
 from tools import story
 from tools.figures import possible
 from tools.markdown import table
 from tools.records import Records
 from tools.summaries import CAPTIONS, explained, pictured
+
+QUICK_CPU_SECONDS = 4
 
 SHOWN = {
     "rounds": """The true ratings; ratings after the rounds in which an algorithm was eliminated or

@@ -100,7 +100,8 @@ def sheet(path: Path, panels: Sequence[Panel]) -> None:
     columns, rows = min(2, len(panels)), -(-len(panels) // 2)
     size = (WIDTH * columns, HEIGHT * rows)
     figure, axes = pyplot.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    figure.get_layout_engine().set(w_pad=0.08, h_pad=0.08)
+    engine: Any = figure.get_layout_engine()
+    engine.set(w_pad=0.08, h_pad=0.08)
     places = axes.ravel().tolist()
     for ax, (_, drawn) in zip(places, panels, strict=False):
         drawn(ax)

@@ -38,7 +38,8 @@ def complete(
     ``known``: the runs of a race, of which those that went on to the end need not be made again.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    found = {name: np.full((len(instances), len(times)), np.nan) for name in solvers}
+    shape = len(instances), len(times)
+    found: dict[str, Any] = {name: np.full(shape, np.nan) for name in solvers}
     if path.exists():
         with np.load(path, allow_pickle=False) as file:
             for name in solvers.keys() & set(file.files):

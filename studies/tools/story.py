@@ -97,7 +97,8 @@ def save(story: Story, path: Path) -> None:
     arrays: list[NDArray[Any]] = []
     said = json.dumps(_packed(story, arrays))
     path.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(path, said=np.array(said), **{f"a{k}": a for k, a in enumerate(arrays)})
+    named: dict[str, Any] = {f"a{k}": a for k, a in enumerate(arrays)}
+    np.savez_compressed(path, said=np.array(said), **named)
 
 
 def load(path: Path) -> Story:

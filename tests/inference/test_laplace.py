@@ -79,12 +79,11 @@ def test_it_agrees_with_an_exact_sampler(instances):
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["middle", pytest.param("sweep", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", PRIORS)
-def test_it_agrees_with_long_nuts(scenario, name, monkeypatch):
+def test_it_agrees_with_long_nuts(scenario, name):
     """The larger scenario is in the table of studies/accuracy."""
     if not STUDY.exists():
         pytest.skip("the studies are not beside the tests")
-    monkeypatch.syspath_prepend(str(STUDY))
-    from scenarios import SCENARIOS
+    from accuracy.scenarios import SCENARIOS
 
     found = fit_laplace(SCENARIOS[scenario](), PRIORS[name])
     with np.load(STUDY / "reference" / f"{scenario}-{name}.npz") as nuts:

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import peers
 import pymc  # noqa: F401, so that its import is not measured
 import pymc_extras  # noqa: F401
+import samplers
 from measuring import cpu
 
 import polarbear as pb
@@ -47,7 +47,7 @@ def fit_own(rankings: pb.Rankings, prior: Any) -> Fitted:
 
 def fit_chains(rankings: pb.Rankings, prior: Any, tune: int = 1000, draws: int = DRAWS) -> Fitted:
     """Fit by NUTS (nutpie) with four chains, by default of the paper's length."""
-    return peers.by_difference("nutpie", rankings, prior, tune, draws)
+    return samplers.by_difference("nutpie", rankings, prior, tune, draws)
 
 
 def fit_whole(function: Callable[..., pb.Posterior], **options: Any) -> Callable[..., Fitted]:
@@ -69,7 +69,7 @@ ENGINES: dict[str, Callable[..., Fitted]] = {
     "NUTS": fit_chains,
     "NUTS, short": partial(fit_chains, tune=100, draws=100),
     "PolarBear": fit_own,
-    "Pathfinder": partial(peers.find_paths, draws=DRAWS),
+    "Pathfinder": partial(samplers.find_paths, draws=DRAWS),
     "PyMC Laplace": fit_whole(variational.fit_pymc_laplace),
     "ADVI mean-field": advi("mean-field", 30_000),
     "ADVI full-rank": advi("full-rank", 30_000),
@@ -104,7 +104,7 @@ def measure(
         "mean": _round(ratings.mean(axis=0)),
         "sd": _round(ratings.std(axis=0)),
         "half_difference": _round(0.5 * (halves[0].mean(axis=0) - halves[1].mean(axis=0))),
-        "ahead": _round(np.array(peers.ahead(posterior))),
+        "ahead": _round(np.array(samplers.ahead(posterior))),
         "dominates": _round(posterior.prob_dominates_matrix()),
     }
 

@@ -1,6 +1,7 @@
 """Inference against PyMC's NUTS, nutpie, NumPyro, Pathfinder and choix, on the same rankings.
 
-    python benchmarks/peers.py                  # prints a row for each peer
+    python benchmarks/samplers.py            # prints a row for each peer
+    python benchmarks/samplers.py --quick    # short chains; most of the time is compiling
 
 Needs the extras [pymc] and [jax], and choix. All have the same model, the same data and one
 thread, and every ranking is evidence for ours too. NUTS has 4 chains of 1000 + 1000; what it takes
@@ -12,10 +13,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
-from measuring import Figures, Row, apart, cpu, peak, shown
+from measuring import Figures, Row, apart, cpu, measure_rows, peak
+
+QUICK_CPU_SECONDS = 60
+NEEDS = ("choix",)
 
 NUTS = {"nutpie": "nutpie", "PyMC's NUTS": "pymc", "NumPyro's NUTS, with compiling": "numpyro"}
 TUNE, DRAWS = 1000, 1000
@@ -30,12 +34,13 @@ def ours(prior: str, n: int, instances: int, times: int, each: int = 0, fits: in
     from polarbear.inference.laplace.engine import fit_laplace  # so that imports are not measured
 
     rankings, own = data(n, instances, times, each), getattr(pb.priors, prior)()
-    spent, waited = [], []
+    spent, waited, found = [], [], None
     for _ in range(fits):
         before, wall = cpu(), time.perf_counter()
         found = fit_laplace(rankings, own, evidence="rankings")
         spent.append(cpu() - before)
         waited.append(time.perf_counter() - wall)
+    assert found is not None
     return {
         "cpu": statistics.median(spent),
         "wall": statistics.median(waited),
@@ -88,7 +93,7 @@ def as_a_whole(sampler: str, rankings, prior, tune: int, draws: int):
 SPLIT = {"nutpie": by_difference, "pymc": by_difference, "numpyro": as_a_whole}
 
 
-def prepared(sampler: str, rankings, prior) -> Callable:
+def prepared(sampler: Any, rankings, prior) -> Callable:
     """What samples. nutpie compiles beforehand, others in every call."""
     import pymc  # noqa: F401
 
@@ -110,6 +115,7 @@ def prepared(sampler: str, rankings, prior) -> Callable:
             seed=0,
             target_accept=0.9,
             progress_bar=False,
+            blocking=True,
         )
         found = pymc_model.extract_draws(trace, prior)
         judged = chains.diagnose_chains(found, int(np.sum(trace["sample_stats"]["diverging"])))
@@ -174,7 +180,7 @@ def choix(n: int, instances: int, times: int, each: int = 0) -> Figures:
     rankings = data(n, instances, times, each)
     orders = [simulated.orders(rankings, k) for k in range(len(rankings.times))]
     before = cpu()
-    found = np.array([peer.ilsr_rankings(n, order, certainty=1e-3) for order in orders])
+    found = np.array([peer.ilsr_rankings(n, order, alpha=1e-3) for order in orders])
     spent = cpu() - before
     rating = np.exp(found - found.max(axis=1, keepdims=True))
     return {"cpu": spent, "rating": (rating / rating.sum(axis=1, keepdims=True)).tolist()}
@@ -203,17 +209,18 @@ def furthest(a: Figures, b: Figures, what: str) -> float:
     return float(np.abs(np.array(a[what]) - np.array(b[what])).max())
 
 
-def compared(name: str, peer: Callable[[], Figures], *size: object) -> Row:
+def compared(
+    name: str, peer: Callable[[], Figures], prior: str, n: int, instances: int, times: int
+) -> Row:
     """Ours before and after a peer."""
-    first = apart(ours, *size, 0, 3)
+    first = apart(ours, prior, n, instances, times, 0, 3)
     theirs = peer()
-    last = apart(ours, *size, 0, 3)
+    last = apart(ours, prior, n, instances, times, 0, 3)
     said = f"P(ahead) within {furthest(last, theirs, 'ahead'):.3f}"
     if "ess" in theirs:
         said += f" at R-hat {theirs['rhat']:.2f} and ESS {theirs['ess']:,.0f}"
     else:
         said += f" at a k-hat of {theirs['k']:.1f}"
-    prior, n, instances, times = size
     compiling = theirs["compiling"]
     return Row(
         "inference",
@@ -244,17 +251,17 @@ def point(n: int, instances: int, times: int, each: int = 0) -> Row:
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """A temporal prior and the default one, against all peers; in a hurry, none."""
-    if quick:  # peers compile for longer than all other small rows take
-        return
-    for size in (("BSpline", 5, 30, 30), ("Dirichlet", 7, 200, 3)):
+    """A temporal prior and the default one, against all peers; if small, one prior."""
+    sizes = (("BSpline", 5, 30, 30), ("Dirichlet", 7, 200, 3))
+    chains = (100, 100) if quick else (TUNE, DRAWS)
+    for size in sizes[1:] if quick else sizes:
         for name, sampler in NUTS.items():
-            yield compared(name, partial(apart, nuts, sampler, *size, TUNE, DRAWS), *size)
+            yield compared(name, partial(apart, nuts, sampler, *size, *chains), *size)
         yield compared("Pathfinder", partial(apart, pathfinder, *size), *size)
-    if find_spec("choix") is not None:
-        yield point(7, 200, 3)
+    yield point(7, 200, 3)
+    if not quick:
         yield point(300, 3000, 1, 20)
 
 
 if __name__ == "__main__":
-    shown(rows(quick=False))
+    measure_rows(__doc__, rows)

@@ -1,0 +1,196 @@
+"""What the pictures of pages show, in numbers and words.
+
+``take_pictures.py`` draws it and keeps it in ``pictures.json``. ``tests/test_pictures.py`` computes
+it again: a picture that no longer shows what the software says is found without a look at pixels.
+"""
+
+import doctest
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import polarbear as pb
+from polarbear.coordinator.run_race import Result
+from polarbear.plots import Cast
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
+
+from judge.in_process import InProcess
+
+DOCS = Path(__file__).resolve().parent
+KEPT = DOCS / "pictures.json"
+CERTAINTY = 0.95
+SKILL = {"early": (1.3, 0.1), "late": (-0.6, 1.8), "good": (0.8, 0.9), "worst": (-1.0, -1.0)}
+RACE_TIMES = [10, 100, 1_000]
+SHOWN_ROUND = 3
+"""The round after which the picture of a terminal is taken."""
+
+MAX_VALUES = 8
+"""The number of values along an axis of an array that are kept."""
+
+
+@cache
+def fit_example() -> pb.Posterior:
+    """The posterior of the recorded runs that come with the package."""
+    return pb.fit(pb.example())
+
+
+@cache
+def replay_example() -> pb.plots.Evolution:
+    """The rounds of a race over the recorded runs."""
+    return pb.plots.evolution_data(pb.replay(pb.example(), pb.Rules(certainty=CERTAINTY)))
+
+
+def describe_first_answer() -> dict[str, Any]:
+    """The figure of the README."""
+    return {"ratings": pb.plots.ratings_data(fit_example())}
+
+
+def describe_figures() -> dict[str, Any]:
+    """The four panels of the page on figures."""
+    posterior, until = fit_example(), pb.preferences.between(3_000, 10_000)
+    return {
+        "A": pb.plots.ratings_data(posterior),
+        "B": pb.plots.values_data(posterior, until),
+        "C": pb.plots.crossings_data(posterior, "CSA", "XNES", certainty=CERTAINTY),
+        "D": replay_example(),
+    }
+
+
+def describe_paper_figure() -> dict[str, Any]:
+    """The two panels of the figure in the paper."""
+    return {
+        "A": pb.plots.ratings_data(fit_example()),
+        "B": replay_example(),
+    }
+
+
+def describe_report() -> dict[str, Any]:
+    """The first two sections of the report of the example."""
+    posterior = fit_example()
+    return {
+        "verdict": posterior.verdict(CERTAINTY),
+        "ratings": pb.plots.ratings_data(posterior, certainty=CERTAINTY),
+    }
+
+
+def describe_tutorial_report() -> dict[str, Any]:
+    """The verdict that the tutorial prints; ``run_tutorials.py`` compares it with the software."""
+    page = (DOCS / "tutorials" / "i-have-data.md").read_text("utf-8")
+    printed = re.search(r"^\$ python verdict\.py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert printed
+    return {"verdict": printed[1]}
+
+
+def describe_table() -> dict[str, Any]:
+    """The table for a paper."""
+    return {"latex": fit_example().to_latex(at=[100, 890, 10_000], certainty=CERTAINTY)}
+
+
+@cache
+def describe_constraints() -> dict[str, Any]:
+    """Make the race of the page on constraints: when do runs become feasible and good?"""
+    page = (DOCS / "how-to" / "order-runs.md").read_text("utf-8")
+    part = page[page.index("## Constraints") : page.index("## Levels")].replace("```", "")
+    names: dict[str, Any] = {}
+    for example in doctest.DocTestParser().get_examples(part):
+        if not example.want:  # only what is computed, not what is printed
+            exec(example.source, names)
+    runs, times = names["result"].runs, np.unique(np.geomspace(10, 1_000, 40).round())
+    values = runs.feasible().at(times)
+    own = {name: values[runs.algorithm == k] for k, name in enumerate(runs.algorithms)}
+    return {
+        "ratings": pb.plots.ratings_data(pb.fit(runs, times=times)),
+        "share of feasible runs": {n: np.isfinite(v).mean(axis=0) for n, v in own.items()},
+        "median value": {name: np.median(v, axis=0) for name, v in own.items()},
+    }
+
+
+def make_solver(early: float, late: float, pause: Callable[[], None] = lambda: None) -> Any:
+    """A solver that is so good at first and at last."""
+
+    def search(job: Any) -> Iterator[tuple[float, float]]:
+        luck = job.rng.gumbel()
+        for step, share in enumerate((0.0, 0.5, 1.0), 1):
+            pause()
+            yield 10**step, -luck - early * (1 - share) - late * share - 5 * step
+
+    return search
+
+
+def race(pause: Callable[[], None] = lambda: None, **options: Any) -> Result:
+    """The race of the pictures; what it decides does not depend on where it runs."""
+    solvers = {name: make_solver(*skill, pause) for name, skill in SKILL.items()}
+    rules = pb.Rules(certainty=CERTAINTY, max_runs=5_000)
+    return pb.race(solvers, range(1_000), RACE_TIMES, direction="minimize", rules=rules, **options)
+
+
+@cache
+def describe_race() -> dict[str, Any]:
+    """The race in a terminal after some rounds, and in a browser at its end."""
+    middle, rounds = [], list[str]()
+
+    def watch(progress: Any) -> None:
+        if progress.n_rounds <= SHOWN_ROUND:
+            rounds.extend(line.split(";")[0] for line in progress.news)
+            middle[:] = [f"{one.algorithm} {one.brief()}" for one in progress.statuses]
+
+    result = race(executor=InProcess(), progress=watch)
+    assert result.posterior
+    return {
+        "terminal": {"rounds": rounds, "statuses": middle},
+        "browser": {
+            "statuses": [f"{one.algorithm} {one.brief()}" for one in result.status.statuses],
+            "ratings": pb.plots.ratings_data(result.posterior),
+        },
+    }
+
+
+PICTURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "docs/first-answer.png": describe_first_answer,
+    "docs/how-to/constraints.png": describe_constraints,
+    "docs/how-to/figures.png": describe_figures,
+    "docs/how-to/report.png": describe_report,
+    "docs/how-to/table.png": describe_table,
+    "docs/how-to/terminal.svg": lambda: describe_race()["terminal"],
+    "docs/how-to/served.png": lambda: describe_race()["browser"],
+    "docs/tutorials/report.png": describe_tutorial_report,
+    "paper/figure.png": describe_paper_figure,
+}
+SKETCHES = ("docs/_static/idea.svg", "docs/_static/logo.svg", "docs/explanation/pareto.svg")
+"""Drawn by hand; they show no numbers."""
+
+
+def to_plain(thing: Any) -> Any:
+    """Data as JSON has it: some values of each array, to three digits, and the colour of names."""
+    if isinstance(thing, Cast):
+        return {name: style.colour for name, style in thing.styles().items()}
+    if is_dataclass(thing):
+        return {one.name: to_plain(getattr(thing, one.name)) for one in fields(thing)}
+    if isinstance(thing, dict):
+        return {name: to_plain(value) for name, value in thing.items()}
+    if isinstance(thing, np.ndarray):
+        at = np.linspace(0, len(thing) - 1, min(len(thing), MAX_VALUES)).round().astype(int)
+        return [to_plain(one) for one in thing[at]]
+    if isinstance(thing, list | tuple):
+        return [to_plain(one) for one in thing]
+    if isinstance(thing, float | np.floating):
+        return float(f"{thing:.3g}") if np.isfinite(thing) else None
+    if isinstance(thing, bool | np.bool_):
+        return bool(thing)
+    return int(thing) if isinstance(thing, int | np.integer) else thing and str(thing)
+
+
+def keep(pictures: dict[str, Any]) -> None:
+    """Write down what these pictures show; others keep what was written."""
+    kept = json.loads(KEPT.read_text("utf-8")) if KEPT.exists() else {}
+    kept |= {name: to_plain(data) for name, data in pictures.items()}
+    lines = (f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept))
+    KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
