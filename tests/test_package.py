@@ -6,6 +6,7 @@ import resource
 import runpy
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -102,6 +103,16 @@ def hook(monkeypatch):
     if not path.exists():
         pytest.skip("the package is installed without its source")
     return runpy.run_path(str(path))
+
+
+def test_the_readme_lists_every_extra():
+    root = SOURCE.parents[1]
+    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
+    text = (root / "README.md").read_text("utf-8")
+    table = text[text.index("| extra |") :].partition("\n\n")[0]
+    first_cells = [row.split("|")[1] for row in table.splitlines()[2:]]
+    listed = re.findall("`([a-z]+)`", " ".join(first_cells))
+    assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
 def test_links_of_the_readme_are_absolute_where_the_package_is_published(hook):

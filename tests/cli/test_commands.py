@@ -642,19 +642,11 @@ def test_probabilities_in_percent_and_durations_with_units(tmp_path, capsys):
     assert found["range"]["asked"] == [0.2, 240.0]
 
 
-def test_read_explains_and_sums_up(capsys, tmp_path):
+def test_read_sums_up(capsys, tmp_path):
     (tmp_path / "SCIP__p1.log").write_text("0.5 o 3\n")
     (tmp_path / "notes.md").write_text("x")
     assert main(["read", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("1 run: 1 algorithm on 1 instance, minimize")
-    assert main(["read", str(tmp_path), "--explain"]) == 0
-    assert "notes.md: no format reads such a file" in capsys.readouterr().out
-    plain = answer(capsys, "read", tmp_path, "--explain")
-    assert plain["recognised"][0]["kinds"] == {"o-lines": 1}
-    assert plain["left_out"] == {"notes.md": "no format reads such a file"}
-    (tmp_path / "SCIP__p1.log").unlink()
-    assert main(["read", str(tmp_path), "--explain"]) == 1
-    assert "0 of 1 file recognised" in capsys.readouterr().out
     assert answer(capsys, "read", "--example")["runs"] == 420
 
 
@@ -666,8 +658,6 @@ def test_read_converts(capsys, tmp_path):
         assert answer(capsys, *words)["target"] == str(tmp_path / target)
         assert pb.read(tmp_path / target, **known) == runs
     assert "--as ioh is the format" in refusal(capsys, "read", "--example", "--as", "ioh")
-    words = ("read", "--example", "--explain", "-o", tmp_path / "x.csv")
-    assert "writes nothing" in refusal(capsys, *words)
 
 
 def test_read_refuses_what_holds_no_results(kept, capsys):

@@ -14,7 +14,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from polarbear import DataError, DataWarning, Status, read
-from polarbear.readers import FORMATS, explain
+from polarbear.readers import FORMATS
 
 FILES = Path(__file__).parent / "files"
 NAMES = "{algorithm}-{instance}-{repetition}"
@@ -431,21 +431,6 @@ class TestMlflow:
         with pytest.warns(DataWarning, match="2 runs left out, without the metric 'val_loss'"):
             runs = read(copy, **OPTIONS)
         assert runs.repetition.tolist() == [0, 1, 0, 0, 1, 2, 0]
-
-
-@THE_DATA
-def test_a_mixed_folder_is_explained(tmp_path):
-    for name in ("smac/smac_2.0.2", "syne_tune/syne_tune_0.16.0"):
-        shutil.copytree(FILES / name, tmp_path / name)
-    (tmp_path / "studies.journal").write_bytes(gzip.decompress(STORAGES[1].read_bytes()))
-    shutil.copy(FILES / "highs" / "gap_min.log", tmp_path / "HiGHS__gap.log")
-    (tmp_path / "metadata.json").write_text('{"of": "another program"}')
-    (tmp_path / "meta.yaml").write_text("of: another program\n")
-    explanation = explain(tmp_path, direction="minimize", names=None)
-    formats = {part.format for part in explanation.recognised}
-    assert {"smac", "syne_tune", "logs"} <= formats
-    assert "pass names=" in explanation.left_out["studies.journal"]
-    assert {"metadata.json", "meta.yaml"} <= explanation.left_out.keys()
 
 
 @pytest.mark.parametrize("name", ["optuna", "smac", "syne_tune", "carps", "mlflow"])

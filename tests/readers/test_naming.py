@@ -10,7 +10,7 @@ from polarbear.readers.source import Source
 def name_files(stated: dict[str, StatedName], names: str | None = None):
     source = Source("results", dict.fromkeys(stated, bytes), {})
     naming = RunNaming(source, source.files, names)
-    return naming.name_runs([(file, stated[file]) for file in naming.files]), source.guesses
+    return naming.name_runs([(file, stated[file]) for file in naming.files])
 
 
 @pytest.mark.parametrize(
@@ -32,24 +32,19 @@ def name_files(stated: dict[str, StatedName], names: str | None = None):
     ],
 )
 def test_the_order_of_sources(file, says, names, expected):
-    assert name_files({file: says}, names)[0] == [RunName(*expected)]
+    assert name_files({file: says}, names) == [RunName(*expected)]
 
 
 def test_files_that_state_the_same_name_are_named_by_their_file_names():
     same = StatedName("A", "i", 0)
-    named, guesses = name_files({"p1.log": same, "p2.log": same})
+    named = name_files({"p1.log": same, "p2.log": same})
     assert named == [("A", "p1", 0), ("A", "p2", 0)]
-    assert guesses == {
-        "algorithm from the content of the file": ["A for p1.log", "A for p2.log"],
-        "instance from the file name": ["p1 for p1.log", "p2 for p2.log"],
-    }
 
 
 def test_runs_of_one_file_with_the_same_name_are_repetitions():
     source = Source("results", {"a__b__5.log": bytes}, {})
     named = RunNaming(source, source.files).name_runs([("a__b__5.log", StatedName())] * 3)
     assert [name.repetition for name in named] == [5, 6, 7]
-    assert source.guesses["repetition from the order in the file"][0] == "6 for a__b__5.log"
 
 
 @pytest.mark.parametrize("file", ["a.jsonl", "a__b__c.log", "a__b__1__c.log", "__b.log", "a__.log"])

@@ -30,7 +30,6 @@ def test_read_names_the_call_for_a_pair_table(tmp_path):
     for options in ({}, {"direction": "minimize"}):
         with pytest.raises(pb.DataError, match=r"read it with pb.read_pairs\('.*battles.csv'\)"):
             pb.read(tmp_path / "battles.csv", **options)
-    assert "pb.read_pairs" in pb.readers.explain(tmp_path).left_out["battles.csv"]
 
 
 def test_a_long_table_with_such_columns_is_read():

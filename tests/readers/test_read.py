@@ -174,7 +174,7 @@ def test_a_stray_text_does_not_block_a_folder(tmp_path):
     (tmp_path / "a.csv").write_text("x,y,z\n")
     (tmp_path / "b.csv").write_text("u,v,w\n")
     (tmp_path / "project.info").write_text("about this")
-    with pytest.warns(DataWarning, match=r"read as logs, without 2 other files \(a.csv, b.csv\)"):
+    with pytest.warns(DataWarning, match=r"without 2 other files \(a.csv, b.csv\): .*Runs.concat"):
         assert read(tmp_path).algorithms == ("solver",)
 
 

@@ -4,7 +4,7 @@ import argparse
 
 import polarbear
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import detect_kind, get_reading_options, get_source, load_runs
+from polarbear.cli.inputs import detect_kind, get_source, load_runs
 from polarbear.cli.options import (
     OUTPUT_HELP,
     RESULTS_HELP,
@@ -16,8 +16,6 @@ from polarbear.cli.options import (
 )
 from polarbear.errors import DataError
 
-EXIT_NOTHING_RECOGNISED = 1
-
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the command ``read`` to the parser."""
@@ -25,22 +23,17 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         commands,
         "read",
         "what do these results hold, and how are they read?",
-        "Reads results and prints a summary. --explain is a dry run that raises no error: it "
-        "shows the format of each group of files, what was guessed, and what was left out.",
+        "Reads results and prints a summary, or writes them in another format. If they cannot be "
+        "read, the message says which formats were tried, and what is missing.",
         positionals="SOURCE",
         examples=(
-            "read results/ --explain",
+            "read results/ --direction minimize",
             "read results/ --direction minimize --output runs.parquet",
             "read results/ --output exported --as ioh",
         ),
         run=_run_read,
     )
     add_source_argument(parser, RESULTS_HELP)
-    parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="show formats, runs, guessed names, warnings, and the files left out",
-    )
     add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     parser.add_argument(
         "--as",
@@ -64,12 +57,6 @@ def _run_read(arguments: argparse.Namespace) -> int:
         raise DataError(
             f"--as {arguments.write_format} is the format of the file to write: pass --output FILE"
         )
-    if arguments.explain and arguments.output:
-        raise DataError("--explain is a dry run, which writes nothing: leave out --output")
-    if arguments.explain:
-        explanation = polarbear.readers.explain(source, **get_reading_options(arguments))
-        print_answer(arguments, explanation, explanation.to_plain())
-        return 0 if explanation.recognised else EXIT_NOTHING_RECOGNISED
     runs = load_runs(arguments)
     plain = {
         "runs": len(runs),

@@ -26,7 +26,6 @@ from polarbear.readers.benchexec import read_benchexec
 from polarbear.readers.benchopt import read_benchopt
 from polarbear.readers.carps import read_carps
 from polarbear.readers.coco import read_coco
-from polarbear.readers.explaining import Explanation, explain_source
 from polarbear.readers.ioh import read_ioh
 from polarbear.readers.log_formats import LOG_FORMATS
 from polarbear.readers.logs import read_logs
@@ -43,12 +42,10 @@ from polarbear.readers.timefold import read_timefold
 
 __all__ = [
     "FORMATS",
-    "Explanation",
     "Format",
     "Refused",
     "Source",
     "example",
-    "explain",
     "read",
 ]
 
@@ -215,7 +212,7 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
         try:
             own = {name: value for name, value in options.items() if name != "ended"}
             _check_options(row, own)
-            files.used, files.skipped = set(), {}
+            files.used, files.skipped = set(), set()
             runs = _check_result(row.read(files, **own), files.label)
             _warn_if_unread(files, row)
             return _read_ends(runs, options.get("ended"))
@@ -234,55 +231,6 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     raise DataError(
         f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
     )
-
-
-def explain(
-    path: str | PathLike[str],
-    *,
-    format: str | Callable[..., Runs] | None = None,  # noqa: A002
-    **options: Any,
-) -> Explanation:
-    r"""Explain how the files at a path would be read, without raising errors about the files.
-
-    Each file is read by the first format that fits it, so a folder may hold results of several
-    programs. ``print`` shows formats, runs, guessed names, warnings, and the files left out.
-    Parameters are those of :func:`read`.
-
-    >>> from pathlib import Path
-    >>> folder = Path("mixed")
-    >>> folder.mkdir()
-    >>> _ = (folder / "SCIP__p1.log").write_text("SCIP version 10\n 0.5s| 1 | 2 | 7.00e+00| 50%\n")
-    >>> _ = (folder / "notes.md").write_text("to be sorted")
-    >>> print(explain(folder, direction="minimize"))
-    mixed: 1 of 2 files recognised, 1 run
-    <BLANKLINE>
-    logs: solver logs, also of several solvers, or a pattern
-      1 run: 1 algorithm on 1 instance, minimize
-        algorithms  SCIP
-        time        0.5 seconds, 1 improvement
-        ended       1 cut
-        written by  SCIP (1)
-        files       SCIP__p1.log
-        guessed     algorithm from the file name (1 run): SCIP for SCIP__p1.log
-        guessed     instance from the file name (1 run): p1 for SCIP__p1.log
-    <BLANKLINE>
-    left out: 1 file
-      notes.md: no format reads such a file
-    >>> import shutil; shutil.rmtree(folder)
-    """
-    formats = _select_formats(format)
-    _check_option_names(options, formats)
-
-    def reader_of(row: Format) -> Callable[[Source], Runs]:
-        def read_part(part: Source) -> Runs:
-            _check_options(row, options)
-            return _check_result(row.read(part, **options), part.label)
-
-        return read_part
-
-    with closing(open_source(path)) as files:
-        files.forced = format is not None
-        return explain_source(files, [(row.name, row.what, reader_of(row)) for row in formats])
 
 
 def example() -> Runs:
@@ -349,7 +297,7 @@ def _warn_if_unread(files: Source, row: Format) -> None:
     """
     if files.forced:
         return
-    known = {(dirname(name), splitext(name)[1]) for name in files.used | files.skipped.keys()}
+    known = {(dirname(name), splitext(name)[1]) for name in files.used | files.skipped}
     unread = [
         name
         for name in files.files
@@ -358,7 +306,8 @@ def _warn_if_unread(files: Source, row: Format) -> None:
     if unread:
         warn(
             f"{files.label}: read as {row.name}, without {format_count(len(unread), 'other file')} "
-            f"({format_list(unread, 4)}); `polarbear read --explain` shows what they are"
+            f"({format_list(unread, 4)}): if they hold results too, read them in a call of their "
+            "own, and join both with Runs.concat"
         )
 
 

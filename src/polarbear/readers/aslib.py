@@ -124,7 +124,7 @@ def read_aslib(
         )
     for name in source.ending(".arff"):
         if name not in (*files, *tables):
-            source.skip(name, "holds no runs, but features or folds of a scenario")
+            source.skip(name)  # features or folds of a scenario
     runs = Runs.from_records(records, direction=direction, clock=clock)
     return runs.with_instance_data(_tabulate_features(features)) if features else runs
 

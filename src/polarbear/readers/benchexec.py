@@ -103,7 +103,7 @@ def read_benchexec(
                 step = _read_step(run, files[file].about, time, value)
                 records.append(Run(named.algorithm, named.instance, *step[:3], repetition, step[3]))
     for name in source.ending(".table.csv"):
-        source.skip(name, "a table of BenchExec, whose content is in the XML files")
+        source.skip(name)  # a table, whose content is in the XML files
     if not records:
         raise DataError(f"{source.label}: the results of BenchExec list no runs; name other files")
     return Runs.from_records(records, direction=direction, clock=clock or _CLOCKS[time])
@@ -138,7 +138,7 @@ def _parse_file(source: Source, name: str) -> _ResultFile | None:
     try:
         parser.Parse(source.content(name), True)
     except _OtherXmlError:
-        source.skip(name, "is not a result of BenchExec")
+        source.skip(name)
         return None
     except expat.ExpatError as error:
         if not results:

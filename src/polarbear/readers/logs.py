@@ -138,11 +138,10 @@ def _recognise_files(
             if split and (solver := _recognise_format(bare, timed)):
                 log, lines, stamps = solver, bare, split
         if log is not None:
-            source.kinds[file] = log.solver or log.name
             lines += _read_watched_end(source, file)
             recognised.append(_RecognisedLog(file, log, lines, stamps))
         elif file in notes:
-            source.skip(file, "is not a log of a known solver")
+            source.skip(file)
         else:
             known = ", ".join(log.solver or log.name for log in formats)
             raise RefusedIncomplete(

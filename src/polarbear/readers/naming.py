@@ -2,7 +2,7 @@
 
 A name is taken from the first of these that has it: the pattern of ``names=``; a file name
 ``algorithm__instance__repetition``; what the file itself states; folder and file name; the name of
-the program that wrote the file. ``Source.guesses`` says which was used.
+the program that wrote the file.
 """
 
 import re
@@ -96,10 +96,6 @@ class RunNaming:
             by_file = self._name_all(unstated)
             named = by_file if _are_distinct(by_file) else named
         files = [file for file, _ in stated]
-        for file, (name, origins) in zip(files, named, strict=True):
-            for part, origin in origins.items():
-                example = f"{escape_text(str(getattr(name, part)))} for {escape_text(file)}"
-                self._source.guesses.setdefault(f"{part} from {origin}", []).append(example)
         _warn_if_repetitions_missed(files, named)
         return [name for name, _ in named]
 

@@ -79,7 +79,7 @@ def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, d
             f"no file fits names={names!r}: the first is {source.path(others[0])}"
         )
     for name in others:
-        source.skip(name, f"does not fit names={names!r}")
+        source.skip(name)
     if others:
         warn(
             f"{source.label}: {len(others):,} of {len(files):,} files do not fit names={names!r} "

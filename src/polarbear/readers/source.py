@@ -106,9 +106,7 @@ class Source:
         self.files = tuple(sorted(visible, key=natural_sort_key))
         self.forced = False  # whether the caller named the format, so that endings do not matter
         self.used: set[str] = set()  # the files whose content was read
-        self.skipped: dict[str, str] = {}  # files that hold no runs, with the reason
-        self.kinds: dict[str, str] = {}  # of files of a format with several, such as solvers
-        self.guesses: dict[str, list[str]] = {}  # where names came from: an example for each run
+        self.skipped: set[str] = set()  # files that hold no runs
         self.memo: dict[str, Any] = {}  # what readers have parsed, so that it is parsed once
         self._load = load
         self._paths = paths
@@ -147,24 +145,10 @@ class Source:
                 self.count_unpacked(name, len(content) + self._packed.get(name, 0))
         return content
 
-    def skip(self, name: str, reason: str) -> None:
-        """Record that a file was left out, and why, for :func:`polarbear.readers.explain`."""
+    def skip(self, name: str) -> None:
+        """Record that a file holds no runs, so that no warning says that it was not read."""
         self.used.discard(name)
-        self.skipped[name] = reason
-
-    def select(self, files: Iterable[str]) -> Source:
-        """Return a source that lists only these files; the other files can still be read."""
-        part = Source(
-            self.label,
-            self._load,
-            self._paths,
-            files,
-            root=self.root,
-            packed=self._packed,
-            archive_bytes=self._archive_bytes,
-        )
-        part.forced = self.forced
-        return part
+        self.skipped.add(name)
 
     def count_unpacked(self, name: str, size: int) -> None:
         """Add a file's unpacked size to the total, once, and raise an error above the limit."""

@@ -66,7 +66,7 @@ def read_timefold(
             with prefix_errors(file):
                 logs.append(_parse_lines(_TimefoldLog(file), lines, all_levels=levels))
         else:
-            source.skip(file, "is not a log of Timefold")
+            source.skip(file)
     if not naming or not logs:
         raise Refused("no file is a log of Timefold")
     stated = [

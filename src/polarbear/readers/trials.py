@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from polarbear._text import escape_text, format_count, format_list
+from polarbear._text import format_count, format_list
 from polarbear.data.missing_columns import REPETITION_COLUMNS
 from polarbear.data.names import to_name
 from polarbear.data.run import NO_DIRECTION, Direction, Run, Status, sign_of
@@ -136,7 +136,7 @@ def make_runs(
     Parameters
     ----------
     source
-        Where they come from, for messages and :func:`polarbear.readers.explain`.
+        Where they come from, for messages.
     direction
         Selects from experiments of both directions, and is needed where none is stored.
     curve
@@ -161,7 +161,7 @@ def make_runs(
             f"{source.label}: holds no experiments that {chosen}; pass the other direction"
         )
     records = list[Run]()
-    for one, name in name_experiments(selected, naming, source.guesses):
+    for one, name in name_experiments(selected, naming):
         time, value = trace_values(one, curve, chosen)
         records.append(
             Run(name.algorithm, name.instance, time, value, one.until, name.repetition, one.status)
@@ -204,16 +204,14 @@ def trace_values(
 
 
 def name_experiments(
-    experiments: Sequence[Experiment],
-    naming: ExperimentNaming,
-    guesses: dict[str, list[str]] | None = None,
+    experiments: Sequence[Experiment], naming: ExperimentNaming
 ) -> list[tuple[Experiment, RunName]]:
     """Return each experiment that can be named, with its algorithm, instance and repetition.
 
     ``names=`` gives the fields of a label; a label that does not fit is left out with a warning.
     Without it, attributes named algorithm and instance count, and then a label of the form
     ``algorithm__instance__seed``. Without a repetition, experiments of the same algorithm and
-    instance are numbered in their order. What was guessed is added to ``guesses``.
+    instance are numbered in their order.
 
     >>> experiments = [Experiment(label, "file", [], 0.0) for label in ("CMA__f1", "DE__f1__3")]
     >>> [name for _, name in name_experiments(experiments, ExperimentNaming())]
@@ -244,10 +242,6 @@ RunName(algorithm='DE', instance='f1', repetition=3)]
                 number = seen[algorithm, instance]
                 seen[algorithm, instance] += 1
         named.append((one, RunName(algorithm, instance, number)))
-        if guesses is not None and pattern is None:
-            origin = "what is stored" if naming.algorithm in one.attributes else "its name"
-            example = escape_text(f"{algorithm} on {instance} for {one.label}")
-            guesses.setdefault(f"algorithm and instance from {origin}", []).append(example)
     if not named:
         raise RefusedIncomplete(
             f"nothing fits names={naming.names!r}: the first is {labels[0][:80]!r}"
