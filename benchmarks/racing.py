@@ -35,12 +35,6 @@ class Clueless:
         return self.posterior
 
 
-class ToTheEnd(pb.ParetoSet):
-    """The Pareto set, without a plan: all run to the end."""
-
-    focuses = False
-
-
 def measure(rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """Of each round: runs before it, and milliseconds of CPU to take its runs and to ask again."""
     times = np.linspace(0.02, 1.0, TIMES)
@@ -48,8 +42,7 @@ def measure(rounds: int) -> tuple[np.ndarray, np.ndarray]:
         [f"a{k}" for k in range(ALGORITHMS)],
         times,
         direction="maximize",
-        question=ToTheEnd(),
-        budget=pb.Budget(batch=(BATCH, BATCH)),
+        rules=pb.Rules(batch=(BATCH, BATCH), allocation="paper"),  # all run to the end
         fit=Clueless(times),
     )
     rng = np.random.default_rng(1)

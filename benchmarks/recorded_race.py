@@ -48,8 +48,7 @@ def raced(rounds: int, n_times: int) -> Figures:
         times,
         direction="minimize",
         instances=[str(k) for k in range(position.shape[1])],
-        question=pb.ParetoSet(certainty=0.999, epsilon=0.0),
-        budget=pb.Budget(batch=(BATCH, BATCH)),
+        rules=pb.Rules(batch=(BATCH, BATCH), certainty=0.999, epsilon=0.0),
         clock="evaluations",
     )
     spent, seen = [], []

@@ -16,11 +16,9 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError, StoreError
 from polarbear.inference.algorithm_status import AlgorithmStatus
-from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import RunId, job
-from polarbear.racing.model import Model
-from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.rules import Rules
 from polarbear.reporting.supplement import read_members
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
@@ -58,7 +56,7 @@ def raced(tmp_path_factory):
         {name: float(k) for k, name in enumerate(NAMES)},
         course.TIMES,
         direction="maximize",
-        budget=Budget(batch=(2, 2), runs=3 * len(NAMES)),
+        rules=Rules(batch=(2, 2), max_runs=3 * len(NAMES)),
         fit=course.quick,
         store=path,
         executor=2,
@@ -152,10 +150,10 @@ def printed():
     """Everything that people print, with hostile names in it."""
     runs = hostile_runs()
     posterior = pb.fit(runs, times=[1])
-    replay = pb.replay(runs, pb.ParetoSet(certainty=0.8), times=[1])
+    replay = pb.replay(runs, pb.Rules(certainty=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
     yield from (replay, replay.status, *replay.statuses(), *replay.eliminated.values())
-    yield pb.replay_many(runs, pb.ParetoSet(certainty=0.8), times=[1], seeds=range(2))
+    yield pb.replay_many(runs, pb.Rules(certainty=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)
     yield from pb.select(posterior, size=2, repeats=False, sure=0.999).choices
@@ -171,10 +169,8 @@ def printed():
     instances = {f"{HOSTILE}{k}": k for k in range(8)}
     asked = {"times": [1], "direction": "minimize", "executor": 1}
     yield pb.check(solvers, instances, **asked)
-    question, budget = pb.ParetoSet(certainty=0.8), pb.Budget(runs=24)
-    with pb.race(
-        solvers, instances, question=question, budget=budget, store=":memory:", **asked
-    ) as result:
+    rules = pb.Rules(certainty=0.8, max_runs=24)
+    with pb.race(solvers, instances, rules=rules, store=":memory:", **asked) as result:
         assert result.failures
         yield from (result, result.race)
 
@@ -204,7 +200,7 @@ def test_files_of_a_folder_are_named_by_hashes(tmp_path):
 @pytest.mark.slow
 def test_the_name_of_a_race_in_a_database_is_data(server):
     names = ["'; DROP TABLE runs; --", 'double " quote', "../$(touch hacked)\n{0}%s"]
-    begin = Started(7, (1.0,), "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
+    begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
     for name in names:
         where = f"{server.url}#{quote(name, safe='')}"
         with pb.open_store(where) as store:
@@ -229,7 +225,7 @@ def test_the_name_of_a_race_in_a_database_is_data(server):
 )
 def test_events_of_a_stranger_are_looked_at(tmp_path, body):
     path = tmp_path / "race.db"
-    begin = Started(7, (1.0,), "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
+    begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
     with pb.open_store(path) as store:
         store.append([begin, Added("a")])
     row = event_row(2, StoredEvent("added", body.encode()))
@@ -254,7 +250,7 @@ def test_secrets_of_the_environment_and_the_command_line_are_not_stored(tmp_path
         ["a", "b"],
         [1.0],
         direction="minimize",
-        budget=Budget(runs=2),
+        rules=Rules(max_runs=2),
         store=tmp_path / "race.db",
         executor=1,
         fit=course.quick,

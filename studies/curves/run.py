@@ -81,15 +81,13 @@ def looks() -> list[tuple[str, pb.Runs]]:
 
 def more(runs: pb.Runs) -> str:
     """On about how many more tasks one would have to run to settle every pair."""
-    asked = pb.ParetoSet(certainty=ALPHA)
-    race = pb.Race(
-        runs.algorithms, CHECKPOINTS, direction="maximize", question=asked, clock="steps"
-    )
+    rules = pb.Rules(certainty=ALPHA)
+    race = pb.Race(runs.algorithms, CHECKPOINTS, direction="maximize", rules=rules, clock="steps")
     race.load(runs)
     race.ask()
-    if race.forecast is None:
+    if race.outlook is None:
         return "-"
-    low, middle, high = race.forecast.instances
+    low, middle, high = race.outlook.instances
     return f"{middle:,.0f} ({low:,.0f} to {high:,.0f})"
 
 

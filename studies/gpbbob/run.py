@@ -40,8 +40,9 @@ MATRICES = {
     "NAT": "NATURAL_GRADIENT",
     "NONE": "NONE",
 }
-QUESTION = pb.ParetoSet(certainty=0.99, epsilon=0.05, resolution="crossing")
-BUDGET = pb.Budget(batch=(8, 128))
+RULES = pb.Rules(
+    certainty=0.99, epsilon=0.05, elimination="joint", resolution="crossing", batch=(8, 128)
+)
 SPREAD = 1 / 8
 """The standard deviation of the dimension, as a part of the mean: 30 of 240 in the paper."""
 
@@ -52,15 +53,14 @@ def solvers() -> dict:
     return {**found, "RS": partial(random_search, at_once=1)}
 
 
-def race(mean: float, times: ArrayLike, store: Path, budget: pb.Budget, wanted: Namespace):
+def race(mean: float, times: ArrayLike, store: Path, rules: pb.Rules, wanted: Namespace):
     return pb.race(
         solvers(),
         partial(draw, dimension=(mean, SPREAD * mean)),
         times,
         direction="minimize",
         clock=wanted.clock,
-        question=QUESTION,
-        budget=budget,
+        rules=rules,
         store=store,
         executor=pb.LocalProcesses(wanted.slots, pin=wanted.clock == "wall"),
         fit=partial(pb.fit, prior=pb.priors.BSpline()),
@@ -79,15 +79,15 @@ def main() -> None:
     if wanted.table:
         print(write(folder))
         return
-    budget = within(BUDGET, wanted.hours)
+    rules = within(RULES, wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
         mean, seconds = wanted.mean, wanted.seconds
         times = pb.grid.linear(wanted.first, seconds, wanted.times)
         if wanted.quick:
             folder, mean, seconds, times = Path(scratch), 4.0, 0.05, pb.grid.linear(0.005, 0.05, 6)
-            budget = replace(budget, runs=8 * 8)
+            rules = replace(rules, max_runs=8 * 8)
         name = f"d{mean:g}-{seconds:g}s-{wanted.clock}"
-        found = race(mean, times, folder / f"{name}.db", budget, wanted)
+        found = race(mean, times, folder / f"{name}.db", rules, wanted)
         print(found)
         facts = {"mean": mean, "seconds": seconds, "clock": wanted.clock}
         keep(found, folder / "results" / name, **facts)

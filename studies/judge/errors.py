@@ -28,6 +28,7 @@ from tools.records import Records
 import polarbear as pb
 from polarbear.inference.algorithm_status import Claims, derive_statuses
 from polarbear.inference.e_values import Evidence, Outcomes
+from polarbear.racing.deciding import log_thresholds
 from polarbear.racing.jobs import derive_seed
 
 QUICK_CPU_SECONDS = 9
@@ -69,7 +70,7 @@ def make_instance(rng):
     return rng.normal()
 
 
-def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
+def make_judge(folder: str | Path, rules: pb.Rules | None) -> pb.Judge:
     return pb.Judge(
         folder,
         make_solver,
@@ -79,7 +80,7 @@ def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
         direction="maximize",
         clock="evaluations",
         max_runs=MAX_RUNS,
-        question=question,
+        rules=rules,
         executor=InProcess(),
     )
 
@@ -136,9 +137,9 @@ def decide(wins: int, n: int) -> str:
 @cache
 def find_thresholds() -> np.ndarray:
     """The thresholds of e-values between a candidate that joined and the incumbent (2, 2)."""
-    race = pb.Race(["incumbent"], [1], direction="maximize")
+    race = pb.Race(["incumbent"], [1], direction="maximize", rules=pb.Rules(certainty=CERTAINTY))
     race.add("candidate")
-    return race.state.entries.log_thresholds(["candidate", "incumbent"], CERTAINTY)
+    return log_thresholds(race.state, ["candidate", "incumbent"])
 
 
 def judge_alone(effects: np.ndarray) -> tuple[list[Answer], int]:
@@ -153,18 +154,18 @@ def judge_alone(effects: np.ndarray) -> tuple[list[Answer], int]:
 
 
 def judge_in_one_race(
-    effects: np.ndarray, evaluators: int, question: pb.Question | None
+    effects: np.ndarray, evaluators: int, rules: pb.Rules | None
 ) -> tuple[list[Answer], int]:
     """All candidates in one race, from this number of evaluators."""
     candidates = [{"id": k, "effect": e} for k, e in enumerate(effects.tolist(), 1)]
     with tempfile.TemporaryDirectory() as folder:
-        judge = make_judge(folder, question)
+        judge = make_judge(folder, rules)
         with ThreadPoolExecutor(evaluators) as pool:
             answers = list(pool.map(lambda one: answer(judge(one)), candidates))
         return answers, judge.status().n_runs
 
 
-AGAINST_REFERENCE = pb.NoWorse("reference", certainty=CERTAINTY)
+AGAINST_REFERENCE = pb.Rules(baseline="reference", certainty=CERTAINTY, max_failures=3)
 
 JUDGES: dict[str, Callable[[np.ndarray], tuple[list[Answer], int]]] = {
     "judge, a race each": judge_by_rule,
@@ -180,7 +181,7 @@ PAIRS = (
     ("judge, a race each", "pb.Judge, a race each"),
     ("pb.Judge, against the reference", "pb.Judge, against the reference, 4 evaluators"),
 )
-"""Judges that should decide the same."""
+"""Rules that should decide the same."""
 
 
 def use_rule(name: str, effects: np.ndarray) -> tuple[list[Answer], int]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell, seeded
-from racing.course import Floats, Method, arms, grid
+from racing.course import Floats, arms, change_rules, grid, members
 
 import polarbear as pb
 from polarbear.racing.jobs import Job
@@ -57,14 +57,13 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
         return job.run(grid(TIMES)[:seen], values[k][:seen, int(job.instance)])
 
     names = [str(k) for k in range(instances)]
-    method = Method(pb.ParetoSet()).change(more)
+    rules = change_rules(pb.Rules(), more)
     race = pb.Race(
         ["c0"],
         grid(TIMES),
         direction="maximize",
         instances=names,
-        question=method.question,
-        budget=method.budget,
+        rules=rules,
         seed=number,
     )
     rows = []

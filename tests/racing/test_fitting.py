@@ -4,7 +4,7 @@ import pytest
 import polarbear as pb
 from polarbear.racing import fitting
 from polarbear.racing.events import Decided
-from racers import PerLook
+from racers import per_look
 
 
 @pytest.fixture(scope="module")
@@ -16,13 +16,12 @@ def runs():
 
 def eliminated(found):
     decisions = [event for event in found.events if isinstance(event, Decided)]
-    return [one for event in decisions for one in event.decision.eliminated]
+    return [one for event in decisions for one in event.eliminated]
 
 
 def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeypatch):
-    question = PerLook(certainty=0.95)
-    budget = pb.Budget(batch=(8, 8))
-    thorough = pb.replay(runs, question, budget=budget)
+    rules = per_look(certainty=0.95, batch=(8, 8))
+    thorough = pb.replay(runs, rules)
     asked = []
 
     def fit(rankings, *, seed, draws=None):
@@ -31,7 +30,7 @@ def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeyp
 
     monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
     monkeypatch.setattr(fitting, "default_fit", fit)
-    screened = pb.replay(runs, question, budget=budget, fit=fit)
+    screened = pb.replay(runs, rules, fit=fit)
     assert [one.algorithm for one in eliminated(screened)] == [
         one.algorithm for one in eliminated(thorough)
     ]
@@ -42,7 +41,7 @@ def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeyp
 
 
 def test_the_posterior_of_a_race_has_all_draws(runs):
-    found = pb.replay(runs, budget=pb.Budget(runs=96))
+    found = pb.replay(runs, pb.Rules(max_runs=96))
     assert len(found.posterior.draws) > fitting.SCREENING_DRAWS
     again = pb.Race.from_events(found.events)
     assert np.array_equal(again.posterior.draws, found.posterior.draws)

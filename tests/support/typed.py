@@ -37,15 +37,13 @@ solvers.early.python = "NAME:early"
 solvers.late.python = "NAME:late"
 solvers.worst.python = "NAME:worst"
 
-[question]
-kind = "PaperParetoSet"
+[rules]
+error_control = "per_look"
 certainty = 0.99
 resolution = "strict"
 epsilon = 0.01
-
-[budget]
 batch = [16, 16]
-runs = 80
+max_runs = 80
 """
 
 

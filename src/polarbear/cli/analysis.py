@@ -26,7 +26,6 @@ from polarbear.cli.options import (
     add_json_option,
     add_reading_options,
     add_seed_option,
-    add_size_option,
     add_source_argument,
     check_clock,
     parse_feature,
@@ -280,7 +279,13 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         help="required probability that the choice is the best, such as 0.95 or 95%%: prints "
         f"whether it is reached, and ends with exit code {EXIT_NOT_MET} if not",
     )
-    add_size_option(parser)
+    parser.add_argument(
+        "--size",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of parallel runs, the best of which counts (1)",
+    )
     parser.add_argument(
         "--repeats",
         action=argparse.BooleanOptionalAction,
@@ -331,7 +336,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
         _make_preference(arguments),
         risk=_parse_risk(arguments.risk),
         sure=arguments.sure,
-        size=1 if arguments.size is None else arguments.size,
+        size=arguments.size,
         among=arguments.among,
         repeats=arguments.repeats,
     )

@@ -37,16 +37,14 @@ from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Eliminated, Forecast
-from polarbear.racing.events import Decided, Event, Failed, Report
+from polarbear.racing.events import Decided, Eliminated, Event, Failed, Forecast, Report
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.ledger import Spent
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import make_attribution
-from polarbear.racing.questions.question import Question
-from polarbear.racing.race import Race, check_budget, check_question
+from polarbear.racing.race import Race
 from polarbear.racing.race_texts import RaceTexts
+from polarbear.racing.rules import Rules
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
@@ -76,8 +74,7 @@ def race(
     times: ArrayLike,
     *,
     direction: Direction,
-    question: Question | None = None,
-    budget: Budget | None = None,
+    rules: Rules | None = None,
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     clock: Clock | None = None,
@@ -101,14 +98,12 @@ def race(
         Two numbers are two times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
     direction
         Whether small ("minimize") or large ("maximize") values are good.
-    question
-        What the race is to find out: by default :class:`ParetoSet`.
-    budget
-        The limits of runs and time, and the deadline: ``Budget(deadline="8h")`` counts from this
+    rules
+        The certainty, the cost limits and the deadline: ``Rules(deadline="8h")`` counts from this
         call on.
     store
         A file (SQLite) or ``postgresql://...`` that keeps the race. The same call resumes it.
-        Further solvers in the call join the race; another question or budget replaces the old one.
+        Further solvers in the call join the race, and other rules replace those of the store.
     executor
         Where to run: None or a number (processes on this machine), :class:`LocalProcesses`, a
         Dask client, :class:`SharedFolder`, or any ``concurrent.futures.Executor``.
@@ -144,10 +139,10 @@ def race(
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
+    rules = Rules() if rules is None else rules
     return run_race(
         setup,
-        check_question(question),
-        check_budget(budget),
+        rules,
         store=store,
         executor=executor,
         seed=seed,
@@ -159,8 +154,7 @@ def race(
 
 def run_race(
     setup: Setup,
-    question: Question,
-    budget: Budget,
+    rules: Rules,
     *,
     store: str | PathLike[str] | None = None,
     executor: Any = None,
@@ -170,10 +164,10 @@ def run_race(
     accept_changes: bool = False,
 ) -> Result:
     """Run a race of a setup, as :func:`race` does, and return its result."""
-    budget = budget.resolve_deadline(time.time())
+    rules = rules.resolve_deadline(time.time())
     opened = None if store is None else open_store(store)
     try:
-        started, setup = begin_or_resume(setup, question, budget, seed, fit, opened, accept_changes)
+        started, setup = begin_or_resume(setup, rules, seed, fit, opened, accept_changes)
         check_programs(setup, executor, started.state.racing)
         result = Result(started, setup, opened, executor, _make_watch(progress))
         result.resume()
@@ -239,9 +233,9 @@ class Result(RaceTexts):
         return self.race.ended
 
     @property
-    def forecast(self) -> Forecast | None:
+    def outlook(self) -> Forecast | None:
         """The forecast of further instances and runs until every pair of algorithms is decided."""
-        return self.race.forecast
+        return self.race.outlook
 
     @property
     def rounds(self) -> int:
@@ -373,9 +367,9 @@ class Result(RaceTexts):
         self._save()
         return n_runs
 
-    def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
-        """Resume the race with another question or budget; what is not given stays."""
-        self.race.extend(question, budget and budget.resolve_deadline(time.time()))
+    def extend(self, rules: Rules) -> None:
+        """Resume the race under other rules: with another certainty, tolerance or limit."""
+        self.race.extend(rules.resolve_deadline(time.time()))
         self.resume()
 
     def resume(self) -> None:
@@ -450,10 +444,9 @@ class Result(RaceTexts):
         except SolverError:
             fit, events = self.race.fit, self.race.events
             if self._store is None:
-                question = self.race.question
-                self.race = Race.from_events(events[: self._n_valid], fit=fit, question=question)
+                self.race = Race.from_events(events[: self._n_valid], fit=fit)
             else:
-                self.race = restore_race(self._store, fit=fit, question=self.race.question)
+                self.race = restore_race(self._store, fit=fit)
             raise
 
     def _save(self) -> None:

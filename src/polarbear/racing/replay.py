@@ -16,12 +16,11 @@ from polarbear.data import grid
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
-from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import Job
 from polarbear.racing.ledger import Spent
 from polarbear.racing.model import FitOptions
-from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
+from polarbear.racing.rules import Rules
 
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
@@ -76,9 +75,8 @@ class Replay(Race):
 
 def replay(
     runs: Runs,
-    question: Question | None = None,
+    rules: Rules | None = None,
     *,
-    budget: Budget | None = None,
     times: ArrayLike | None = None,
     seed: int = 0,
     fit: FitOptions = None,
@@ -90,10 +88,8 @@ def replay(
     runs
         The recorded runs. Of several repetitions on an instance one is drawn. A run that is not
         recorded has no values.
-    question
-        What the race is to find out: by default :class:`ParetoSet`.
-    budget
-        The limits of runs and time.
+    rules
+        The required certainty, and the limits of runs and time.
     times
         The times at which the algorithms are compared; by default
         :func:`polarbear.grid.from_runs` chooses them.
@@ -124,8 +120,7 @@ def replay(
         at,
         direction=runs.direction,
         instances=runs.instances,
-        question=question,
-        budget=budget,
+        rules=rules,
         seed=seed,
         clock=runs.clock,
         fit=fit,
@@ -188,9 +183,8 @@ class Replays:
 
 def replay_many(
     runs: Runs,
-    question: Question | None = None,
+    rules: Rules | None = None,
     *,
-    budget: Budget | None = None,
     times: ArrayLike | None = None,
     seeds: Iterable[int] = range(20),
     fit: FitOptions = None,
@@ -208,7 +202,7 @@ def replay_many(
     >>> len(replays.outcomes), list(replays.pareto)
     (3, [('a1',)])
     """
-    replay_once = partial(_replay_once, runs, question, budget, times, fit)
+    replay_once = partial(_replay_once, runs, rules, times, fit)
     results = list(map(replay_once, list(seeds)))
     if not results:
         raise DataError("seeds is empty: pass at least one seed")
@@ -216,15 +210,10 @@ def replay_many(
 
 
 def _replay_once(
-    runs: Runs,
-    question: Question | None,
-    budget: Budget | None,
-    times: ArrayLike | None,
-    fit: FitOptions,
-    seed: int,
+    runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: FitOptions, seed: int
 ) -> tuple[Outcome, Spent]:
     """Return the result of one replay, and the cost of running all algorithms in full."""
-    race = replay(runs, question, budget=budget, times=times, seed=seed, fit=fit)
+    race = replay(runs, rules, times=times, seed=seed, fit=fit)
     n_instances = len(race.runs.instances)
     outcome = Outcome(
         seed, race.pareto, race.ended, race.rounds, n_instances, race.spent, race.saved
