@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 
 import polarbear
+from polarbear.coordinator.gate import Gate
+from polarbear.coordinator.run_race import Result
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -163,3 +165,16 @@ def test_help_prints_readable_signatures():
             f"help() prints {name}{text}: begin its module with "
             "'from __future__ import annotations', which keeps annotations as they are written"
         )
+
+
+RESULT = re.compile(r"(?<![\w.])result\.([a-z]\w*)\b(?!\.py)")
+
+
+def test_what_texts_call_on_a_result_exists():
+    known = {*dir(Result), *dir(Gate), *Gate.__annotations__}
+    texts = [(path, path.read_text("utf-8")) for path in DOCUMENTS]
+    for path in (ROOT / "src").rglob("*.py"):
+        strings = re.findall(r'"""(.*?)"""', path.read_text("utf-8"), flags=re.DOTALL)
+        texts.append((path, "\n".join(strings)))
+    wrong = {(path.name, name) for path, text in texts for name in RESULT.findall(text)}
+    assert {(file, name) for file, name in wrong if name not in known | {"py"}} == set()

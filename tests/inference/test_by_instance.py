@@ -531,6 +531,8 @@ def test_refused_arguments():
         ({"classes": "kind"}, "no attribute 'kind'"),
         ({"classes": "family", "features": "all"}, "classes or features, not both"),
         ({"features": ["family"]}, "features must be numbers, got family"),
+        ({"features": []}, r"features=\[\]: expected at least one name"),
+        ({"features": "all"}, r"features='all': .*, only texts \(family\), for classes=\. Pass a"),
         ({"classes": "family", "method": "nuts"}, "need method='laplace'"),
         ({"classes": "family", "start": None}, "has no option 'start'"),
     ]:
@@ -538,6 +540,12 @@ def test_refused_arguments():
             pb.fit(rankings, **arguments)
     with pytest.raises(pb.DataError, match="ties='unordered'"):
         pb.fit(replace(rankings, ties="averaged"), classes="family")
+    says = (
+        r"features='all': the instances have no attribute that is a number\. Pass a table with a "
+        r"column 'instance' .*runs\.with_instance_data\(table\)"
+    )
+    with pytest.raises(pb.DataError, match=says):
+        pb.fit(simulate(np.zeros((6, 2)), 0), features="all")
 
 
 def test_texts_and_messages():

@@ -144,3 +144,11 @@ def test_a_replay_for_a_budget_by_command(capsys):
     assert main([*command, "--times", "3"]) == 0
     said = capsys.readouterr().out
     assert "chosen      CSA" in said
+
+
+def test_select_of_a_race_names_its_posterior():
+    race = drive(race_of(("good", "bad"), rules=rules(max_runs=16)))
+    said = r"not Race: pass its posterior, select\(result.posterior, \.\.\.\), .*fit\(result.runs"
+    with pytest.raises(pb.DataError, match=said):
+        pb.select(race)
+    assert pb.select(race.posterior).algorithms

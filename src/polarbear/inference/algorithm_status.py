@@ -497,7 +497,7 @@ def assess_classes(
     Parameters
     ----------
     data, times
-        As in :func:`assess`; for a race, ``result.load_runs()`` and its times.
+        As in :func:`assess`; for a race, ``result.runs`` and ``result.times``.
     classes
         The name of an attribute of the instances, or a mapping from instances to classes.
         Instances that are not named are left out.

@@ -88,7 +88,13 @@ def select(
     """
     if not hasattr(posterior, "ratings"):
         how = "fit the data first, select(fit(data), ...)"
-        if hasattr(posterior, "on"):  # by classes or features
+        if hasattr(posterior, "posterior"):  # a race, or its result
+            how = (
+                "pass its posterior, select(result.posterior, ...), to choose among those that "
+                "still race, or select(fit(result.runs, times=result.times), ...) to choose among "
+                "all"
+            )
+        elif hasattr(posterior, "on"):  # by classes or features
             how = "say for which instances, select(posterior.on(...), ...)"
             how += " or select(posterior.population(), ...)" * hasattr(posterior, "population")
         raise DataError(

@@ -131,13 +131,23 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
     if isinstance(features, str) and not every:
         features = [features]
     if isinstance(features, list | tuple):
+        if not features:
+            raise DataError(f"features={features!r}: expected at least one name of an attribute")
         data = {name: find_attribute(data, name) for name in features}
     elif not every:
         data = join_table(to_columns(features), "instance", rankings.instances)
     numbers = {name: values for name, values in data.items() if values.dtype.kind != "U"}
     texts = [name for name in data if name not in numbers]
-    if not numbers or (texts and not every):
-        raise DataError(f"features must be numbers, got {format_list(texts) or 'none'}")
+    if texts and not every:
+        raise DataError(f"features must be numbers, got {format_list(texts)}")
+    if not numbers:
+        shown = repr(features) if every else "the table"
+        only = f", only texts ({format_list(texts)}), for classes=" if texts else ""
+        raise DataError(
+            f"features={shown}: the instances have no attribute that is a number{only}. Pass a "
+            "table with a column 'instance' and one for each feature, or add it with "
+            "runs.with_instance_data(table) before ranking"
+        )
     return numbers
 
 
