@@ -7,6 +7,7 @@ Votes are beside evalica's Bradley-Terry, on the same lists of names and in the 
 
 import tempfile
 import time
+from typing import Any
 
 from measuring import Figures, apart, gigabytes, keep, load, make_parser, peak, table
 from simulated import meetings, rankings
@@ -56,7 +57,7 @@ def pairs(number: int) -> Figures:
         spent.append(time.process_time() - begin)
         return found
 
-    point = timed(lambda: evalica.bradley_terry(xs, ys, winners)).scores
+    point: Any = timed(lambda: evalica.bradley_terry(xs, ys, winners)).scores
     votes = timed(lambda: pb.read_pairs(columns))
     posterior = timed(lambda: pb.fit(votes))
     table = timed(posterior.columns)

@@ -83,6 +83,7 @@ def keep(where):
         ranked._ranked = Rankings(
             names, tuple(state.order), np.array(state.times), position, code, offset,
             np.arange(n, dtype=np.int32), np.ones(n), state.clock,
+            status=np.zeros(len(code), dtype=np.int8),
         )  # fmt: skip
         ranked._names, ranked._new_stored = frozenset(names), {}
         hashed = EventHash()

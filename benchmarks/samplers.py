@@ -178,7 +178,7 @@ def choix(n: int, instances: int, times: int, each: int = 0) -> Figures:
     import simulated
 
     rankings = data(n, instances, times, each)
-    orders = [simulated.orders(rankings, k) for k in range(len(rankings.times))]
+    orders: list[Any] = [simulated.orders(rankings, k) for k in range(len(rankings.times))]
     before = cpu()
     found = np.array([peer.ilsr_rankings(n, order, alpha=1e-3) for order in orders])
     spent = cpu() - before
