@@ -135,17 +135,16 @@ def race(pause: Callable[[], None] = lambda: None, **options: Any) -> Result:
 @cache
 def describe_race() -> dict[str, Any]:
     """The race in a terminal after some rounds, and in a browser at its end."""
-    middle, rounds = [], list[str]()
+    middle = list[str]()
 
-    def watch(progress: Any) -> None:
+    def watch(progress: Any) -> None:  # how many runs are in depends on the machine
         if progress.n_rounds <= SHOWN_ROUND:
-            rounds.extend(line.split(";")[0] for line in progress.news)
             middle[:] = [f"{one.algorithm} {one.brief()}" for one in progress.statuses]
 
     result = race(executor=InProcess(), progress=watch)
     assert result.posterior
     return {
-        "terminal": {"rounds": rounds, "statuses": middle},
+        "terminal": {"statuses": middle},
         "browser": {
             "statuses": [f"{one.algorithm} {one.brief()}" for one in result.status.statuses],
             "ratings": pb.plots.ratings_data(result.posterior),
