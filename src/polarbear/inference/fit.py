@@ -49,7 +49,9 @@ PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
 """Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
 
-DATA_OPTIONS = frozenset({"clock", *RANKING_OPTIONS, *(one.name for one in fields(ColumnNaming))})
+DATA_OPTIONS = frozenset(
+    {"clock", "ended", *RANKING_OPTIONS, *(one.name for one in fields(ColumnNaming))}
+)
 """Options of :func:`fit` that name columns, or that rank runs."""
 
 START_TEST_LEVEL = 0.01
@@ -323,9 +325,8 @@ def _check_evidence(evidence: str | None) -> str:
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split options into those for the data (column names, ranking) and those for the engine."""
-    naming = {"clock", "ended", *RANKING_OPTIONS, *(field.name for field in fields(ColumnNaming))}
-    columns = {name: value for name, value in options.items() if name in naming}
-    return columns, {name: value for name, value in options.items() if name not in naming}
+    columns = {name: value for name, value in options.items() if name in DATA_OPTIONS}
+    return columns, {name: value for name, value in options.items() if name not in DATA_OPTIONS}
 
 
 def as_rankings(
