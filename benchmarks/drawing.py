@@ -75,7 +75,7 @@ def figures(names: list[str], rounds: int) -> Figures:
         "crossings": lambda: pb.plots.crossings(posterior, "CSA", "XNES", certainty=0.95),
     }
     if {"evolution", "allocation"} & set(names):
-        race = pb.replay(runs, pb.Rules(certainty=0.95))
+        race = pb.replay(runs, pb.ParetoSet(certainty=0.95))
         calls["evolution"] = lambda: pb.plots.evolution(race)
         calls["allocation"] = lambda: pb.plots.allocation(race)
     sides = {}

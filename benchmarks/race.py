@@ -32,7 +32,7 @@ def dozing(job):
 
 def raced(executor, n, overlap):
     """Seconds of a race of so many runs; nobody is ever eliminated, for both are the same."""
-    rules = pb.Rules(max_runs=n, epsilon=0.0, batch=(64, 64), overlap=overlap)
+    budget = pb.Budget(runs=n, batch=(64, 64), overlap=overlap)
     with tempfile.TemporaryDirectory() as folder:
         begin = time.perf_counter()
         store = Path(folder) / "race.db"
@@ -41,7 +41,8 @@ def raced(executor, n, overlap):
             lambda rng: rng.random(),
             [1],
             direction="minimize",
-            rules=rules,
+            question=pb.ParetoSet(epsilon=0.0),
+            budget=budget,
             store=store,
             executor=executor,
         ) as found:

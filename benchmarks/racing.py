@@ -35,6 +35,12 @@ class Clueless:
         return self.posterior
 
 
+class ToTheEnd(pb.ParetoSet):
+    """The Pareto set, without a plan: all run to the end."""
+
+    focuses = False
+
+
 def measure(rounds: int) -> tuple[np.ndarray, np.ndarray]:
     """Of each round: runs before it, and milliseconds of CPU to take its runs and to ask again."""
     times = np.linspace(0.02, 1.0, TIMES)
@@ -42,7 +48,8 @@ def measure(rounds: int) -> tuple[np.ndarray, np.ndarray]:
         [f"a{k}" for k in range(ALGORITHMS)],
         times,
         direction="maximize",
-        rules=pb.Rules(batch=(BATCH, BATCH), allocation="paper"),  # all run to the end
+        question=ToTheEnd(),
+        budget=pb.Budget(batch=(BATCH, BATCH)),
         fit=Clueless(times),
     )
     rng = np.random.default_rng(1)

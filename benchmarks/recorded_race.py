@@ -48,7 +48,8 @@ def raced(rounds: int, n_times: int) -> Figures:
         times,
         direction="minimize",
         instances=[str(k) for k in range(position.shape[1])],
-        rules=pb.Rules(batch=(BATCH, BATCH), certainty=0.999, epsilon=0.0),
+        question=pb.ParetoSet(certainty=0.999, epsilon=0.0),
+        budget=pb.Budget(batch=(BATCH, BATCH)),
         clock="evaluations",
     )
     spent, seen = [], []

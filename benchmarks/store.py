@@ -38,14 +38,17 @@ def events(runs):
     import numpy as np
 
     from polarbear.data.run import Run, Status
-    from polarbear.racing.events import Added, Asked, Decided, Open, Started, Told
+    from polarbear.racing.budget import Budget
+    from polarbear.racing.decisions import Decision, Open
+    from polarbear.racing.events import Added, Asked, Decided, Started, Told
     from polarbear.racing.jobs import RunId, job
-    from polarbear.racing.rules import Rules
+    from polarbear.racing.model import Model
+    from polarbear.racing.questions.pareto_set import ParetoSet
 
     rng = np.random.default_rng(1)
     times = tuple(float(t) for t in np.geomspace(10, 1e5, 50).round())
     names = [f"algorithm-{k}" for k in range(ALGORITHMS)]
-    yield Started(0, times, "minimize", "evaluations", True, Rules())
+    yield Started(0, times, "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
     yield from map(Added, names)
     open_ = tuple(Open(a, b, 2**50 - 1) for k, a in enumerate(names) for b in names[k + 1 :])
     done = round_ = 0
@@ -58,7 +61,7 @@ def events(runs):
         for own, t, v in zip(jobs, time_.tolist(), value.tolist(), strict=True):
             yield Told(Run(own.algorithm, own.instance, tuple(t), tuple(v), 1e5, 0, Status.CUT))
         done += len(jobs)
-        yield Decided(round_, (), open_, 64)
+        yield Decided(round_, Decision(open_, 64))
         round_ += 1
 
 
@@ -81,7 +84,8 @@ def append(where, runs, size):
                 store.append(batch)
         memory, status = peak() - before, store.status()
         # A race keeps its status with every decision.
-        store.append([Ended("max_runs")], status=replace(status, ended="max_runs", store=None))
+        why = "budget of runs spent"
+        store.append([Ended(why)], status=replace(status, ended=why, store=None))
     assert status.store is not None
     return {**clock.read(), "memory": memory, "bytes": status.store.n_bytes}
 

@@ -269,7 +269,7 @@ def write_reports(app: Any, error: Exception | None) -> None:
         solvers["valley"],
         times=polarbear.grid.log(30, 1_000, 6, whole=True),
         direction="minimize",
-        rules=polarbear.Rules(certainty=0.95),
+        question=polarbear.ParetoSet(certainty=0.95),
     )
     polarbear.report(result, folder / "race.html", title="A race of three optimisers")
 

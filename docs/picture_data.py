@@ -45,7 +45,7 @@ def fit_example() -> pb.Posterior:
 @cache
 def replay_example() -> pb.plots.Evolution:
     """The rounds of a race over the recorded runs."""
-    return pb.plots.evolution_data(pb.replay(pb.example(), pb.Rules(certainty=CERTAINTY)))
+    return pb.plots.evolution_data(pb.replay(pb.example(), pb.ParetoSet(certainty=CERTAINTY)))
 
 
 def describe_first_answer() -> dict[str, Any]:
@@ -128,8 +128,8 @@ def make_solver(early: float, late: float, pause: Callable[[], None] = lambda: N
 def race(pause: Callable[[], None] = lambda: None, **options: Any) -> Result:
     """The race of the pictures; what it decides does not depend on where it runs."""
     solvers = {name: make_solver(*skill, pause) for name, skill in SKILL.items()}
-    rules = pb.Rules(certainty=CERTAINTY, max_runs=5_000)
-    return pb.race(solvers, range(1_000), RACE_TIMES, direction="minimize", rules=rules, **options)
+    asked = {"question": pb.ParetoSet(certainty=CERTAINTY), "budget": pb.Budget(runs=5_000)}
+    return pb.race(solvers, range(1_000), RACE_TIMES, direction="minimize", **asked, **options)
 
 
 @cache

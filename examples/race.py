@@ -44,7 +44,7 @@ if __name__ == "__main__":
         valley,
         times=pb.grid.log(30, 1_000, 6, whole=True),
         direction="minimize",
-        rules=pb.Rules(certainty=0.95),
+        question=pb.ParetoSet(certainty=0.95),
     )
     print(result)
 

@@ -9,7 +9,7 @@ have been needed?
 import polarbear as pb
 
 runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
-raced = pb.replay(runs, pb.Rules(certainty=0.95))
+raced = pb.replay(runs, pb.ParetoSet(certainty=0.95))
 print(raced)
 
 # %%

@@ -16,9 +16,11 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError, StoreError
 from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import RunId, job
-from polarbear.racing.rules import Rules
+from polarbear.racing.model import Model
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.reporting.supplement import read_members
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
@@ -56,7 +58,7 @@ def raced(tmp_path_factory):
         {name: float(k) for k, name in enumerate(NAMES)},
         course.TIMES,
         direction="maximize",
-        rules=Rules(batch=(2, 2), max_runs=3 * len(NAMES)),
+        budget=Budget(batch=(2, 2), runs=3 * len(NAMES)),
         fit=course.quick,
         store=path,
         executor=2,
@@ -150,10 +152,10 @@ def printed():
     """Everything that people print, with hostile names in it."""
     runs = hostile_runs()
     posterior = pb.fit(runs, times=[1])
-    replay = pb.replay(runs, pb.Rules(certainty=0.8), times=[1])
+    replay = pb.replay(runs, pb.ParetoSet(certainty=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
     yield from (replay, replay.status, *replay.statuses(), *replay.eliminated.values())
-    yield pb.replay_many(runs, pb.Rules(certainty=0.8), times=[1], seeds=range(2))
+    yield pb.replay_many(runs, pb.ParetoSet(certainty=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)
     yield from pb.select(posterior, size=2, repeats=False, sure=0.999).choices
@@ -169,8 +171,10 @@ def printed():
     instances = {f"{HOSTILE}{k}": k for k in range(8)}
     asked = {"times": [1], "direction": "minimize", "executor": 1}
     yield pb.check(solvers, instances, **asked)
-    rules = pb.Rules(certainty=0.8, max_runs=24)
-    with pb.race(solvers, instances, rules=rules, store=":memory:", **asked) as result:
+    question, budget = pb.ParetoSet(certainty=0.8), pb.Budget(runs=24)
+    with pb.race(
+        solvers, instances, question=question, budget=budget, store=":memory:", **asked
+    ) as result:
         assert result.failures
         yield from (result, result.race)
 
@@ -200,7 +204,7 @@ def test_files_of_a_folder_are_named_by_hashes(tmp_path):
 @pytest.mark.slow
 def test_the_name_of_a_race_in_a_database_is_data(server):
     names = ["'; DROP TABLE runs; --", 'double " quote', "../$(touch hacked)\n{0}%s"]
-    begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
+    begin = Started(7, (1.0,), "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
     for name in names:
         where = f"{server.url}#{quote(name, safe='')}"
         with pb.open_store(where) as store:
@@ -225,7 +229,7 @@ def test_the_name_of_a_race_in_a_database_is_data(server):
 )
 def test_events_of_a_stranger_are_looked_at(tmp_path, body):
     path = tmp_path / "race.db"
-    begin = Started(7, (1.0,), "minimize", "evaluations", True, Rules())
+    begin = Started(7, (1.0,), "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
     with pb.open_store(path) as store:
         store.append([begin, Added("a")])
     row = event_row(2, StoredEvent("added", body.encode()))
@@ -250,7 +254,7 @@ def test_secrets_of_the_environment_and_the_command_line_are_not_stored(tmp_path
         ["a", "b"],
         [1.0],
         direction="minimize",
-        rules=Rules(max_runs=2),
+        budget=Budget(runs=2),
         store=tmp_path / "race.db",
         executor=1,
         fit=course.quick,

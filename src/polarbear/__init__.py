@@ -55,9 +55,14 @@ if TYPE_CHECKING:
     from polarbear.inference.fit import fit
     from polarbear.inference.instance_posterior import InstancePosterior
     from polarbear.inference.posterior import Posterior
+    from polarbear.racing.budget import Budget
+    from polarbear.racing.questions.choice import Choice
+    from polarbear.racing.questions.no_worse import NoWorse
+    from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
+    from polarbear.racing.questions.pareto_set import ParetoSet
+    from polarbear.racing.questions.question import Question
     from polarbear.racing.race import Race
     from polarbear.racing.replay import replay, replay_many
-    from polarbear.racing.rules import Rules
     from polarbear.racing.status import RaceStatus
     from polarbear.readers import example, read
     from polarbear.readers.pair_tables import read_pairs
@@ -114,7 +119,12 @@ _HOME = {
     "RaceStatus": "polarbear.racing.status",
     "replay": "polarbear.racing.replay",
     "replay_many": "polarbear.racing.replay",
-    "Rules": "polarbear.racing.rules",
+    "Budget": "polarbear.racing.budget",
+    "Choice": "polarbear.racing.questions.choice",
+    "NoWorse": "polarbear.racing.questions.no_worse",
+    "PaperParetoSet": "polarbear.racing.questions.paper_pareto_set",
+    "ParetoSet": "polarbear.racing.questions.pareto_set",
+    "Question": "polarbear.racing.questions.question",
     "from_budgeted_class": "polarbear.running.solvers.adapters",
     "check": "polarbear.running.backends.checking",
     "Command": "polarbear.running.solvers.commands",
@@ -158,6 +168,8 @@ _PUBLIC_MODULES = (
 __all__ = [
     "AlgorithmStatus",
     "Archives",
+    "Budget",
+    "Choice",
     "Command",
     "DataError",
     "DataWarning",
@@ -172,13 +184,16 @@ __all__ = [
     "Limits",
     "LocalProcesses",
     "MissingDependency",
+    "NoWorse",
+    "PaperParetoSet",
+    "ParetoSet",
     "PolarBearError",
     "Posterior",
+    "Question",
     "Race",
     "RaceStatus",
     "Rankings",
     "Ratings",
-    "Rules",
     "Run",
     "Runs",
     "SharedFolder",

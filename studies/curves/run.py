@@ -81,13 +81,15 @@ def looks() -> list[tuple[str, pb.Runs]]:
 
 def more(runs: pb.Runs) -> str:
     """On about how many more tasks one would have to run to settle every pair."""
-    rules = pb.Rules(certainty=ALPHA)
-    race = pb.Race(runs.algorithms, CHECKPOINTS, direction="maximize", rules=rules, clock="steps")
+    asked = pb.ParetoSet(certainty=ALPHA)
+    race = pb.Race(
+        runs.algorithms, CHECKPOINTS, direction="maximize", question=asked, clock="steps"
+    )
     race.load(runs)
     race.ask()
-    if race.outlook is None:
+    if race.forecast is None:
         return "-"
-    low, middle, high = race.outlook.instances
+    low, middle, high = race.forecast.instances
     return f"{middle:,.0f} ({low:,.0f} to {high:,.0f})"
 
 

@@ -4,7 +4,7 @@ Writes judged.md, and a row for each candidate to results/judged/.
 
 python studies/design/judged.py                      # 200 candidates: hours; goes on
 python studies/design/judged.py --max-time 1000000   # another limit of evaluations of a candidate
-python studies/design/judged.py --control per_look   # the posterior decides after each round
+python studies/design/judged.py --control paper      # the posterior decides after each round
 python studies/design/judged.py --quick              # some seconds: does it run at all?
 python studies/design/judged.py --table              # the table again from results/
 """
@@ -38,15 +38,22 @@ QUICK_CPU_SECONDS = 4
 MAX_TIME = 400_000
 """The default limit of a candidate: 40 runs in full length, of the 216 of the fixed evaluator."""
 
-CONTROLS = {"per_member": 500, "per_look": 1000}
-"""Posterior draws in a round. With ``per_member`` e-values decide, and draws only plan."""
+CONTROLS: dict[str, tuple[pb.Question, int]] = {
+    "per_member": (pb.ParetoSet(), 500),
+    "paper": (pb.PaperParetoSet(certainty=0.95), 1000),
+}
+"""Questions and posterior draws in a round. With ``per_member`` e-values decide, draws only plan.
+
+The results ``per_look`` are of an earlier rule: the posterior decided, all else as ``per_member``.
+"""
 
 
 def make_solver(options: dict[str, Any]) -> Any:
     return cma_es(**options)
 
 
-def make_judge(folder: Path, size: Size, max_time: float, control: Any, slots: int) -> pb.Judge:
+def make_judge(folder: Path, size: Size, max_time: float, control: str, slots: int) -> pb.Judge:
+    question, draws = CONTROLS[control]
     names = tuple(str(k) for k in range(1, size.instances + 1))
     return pb.Judge(
         folder,
@@ -58,9 +65,9 @@ def make_judge(folder: Path, size: Size, max_time: float, control: Any, slots: i
         clock="evaluations",
         max_runs=None,
         max_time=max_time,
-        rules=pb.Rules(certainty=0.95, max_failures=10, error_control=control),
+        question=question,
         executor=slots,
-        fit={"draws": CONTROLS[control]},
+        fit={"draws": draws},
     )
 
 

@@ -59,7 +59,7 @@ def begin(options: Mapping[str, Mapping[str, Any]], size: Size, store: Path, slo
         pb.grid.log(100, size.evaluations, size.times),
         direction="minimize",
         clock="evaluations",
-        rules=pb.Rules(certainty=0.95, max_failures=10),
+        budget=pb.Budget(failures=10),
         store=store,
         executor=slots,
         fit=partial(pb.fit, draws=DRAWS),

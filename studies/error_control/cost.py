@@ -154,8 +154,8 @@ def planned(records: Records, pairs: int = PAIRS, limit: int = INSTANCES) -> Non
 
 def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) -> tuple[Ints, Ints]:
     """Return instances and ends of simulated pairs."""
-    rules, rng = pb.Rules(certainty=certainty), seeded("planned", win)
-    least, _ = rules.batch
+    budget, rng = pb.Budget(), seeded("planned", win)
+    least, _ = budget.batch
     level = -np.log1p(-certainty)
     once, over = (float(np.sqrt(2 * (1 + k))) for k in (level, level + np.log(FACTORS[rule])))
     required = RequiredZ(over, over, once, equivalence_margin(EPSILON), one_sided=True)
@@ -173,9 +173,9 @@ def _planned(rule: str, certainty: float, win: float, pairs: int, limit: int) ->
         leads = LeadDraws(pair, pair + 1, mean[None], spread, seen[at][None].astype(float))
         needs = InstancesNeeded.from_leads(mean, leads, required)
         need, _ = find_cheapest_routes(
-            needs, limit - leads.n_instances + 1, leads.n_instances, ONE_TIME, rules
+            needs, limit - leads.n_instances + 1, leads.n_instances, ONE_TIME, "at_par"
         )
-        largest = [rules.batch_after(count) for count in seen[at].tolist()]
+        largest = [budget.batch_after(count) for count in seen[at].tolist()]
         batch[at] = np.clip(np.ceil(need), least, largest).astype(int)
     return seen, end
 
@@ -202,7 +202,7 @@ def real(records: Records, races: int = RACES, limit: int = INSTANCES) -> None:
             if (certainty, win, number) not in records:
                 rng = seeded("pairs", win, number)
                 on = course(np.array([[lead_of(win), 0.0]]), limit, rng, 0.0)
-                race, *_ = drive(on, Method(pb.Rules(certainty=certainty)), number)
+                race, *_ = drive(on, Method(pb.ParetoSet(certainty=certainty)), number)
                 row = {"certainty": certainty, "win": win, "race": number}
                 row |= {"instances": len(race.runs.instances), "ended": race.ended}
                 records.add(row | {"eliminated": sorted(race.eliminated)})

@@ -22,7 +22,7 @@ from polarbear.inference.e_values import (
     log_par,
     multiplicity,
 )
-from polarbear.racing.rules import Rules
+from polarbear.racing.budget import Budget
 
 EPSILON = 0.05
 Floats = NDArray[np.float64]
@@ -38,7 +38,7 @@ def default_looks(instances: int) -> Ints:
     """
     seen, looks = 0, []
     while seen < instances:
-        seen = min(instances, seen + Rules().batch_after(seen))
+        seen = min(instances, seen + Budget().batch_after(seen))
         looks.append(seen)
     return np.array(looks)
 

@@ -212,7 +212,7 @@ def _races(rows: Sequence[Row]) -> str:
                 f"{runs.mean():,.0f} ± {runs.std() / np.sqrt(len(runs)):,.0f}",
                 f"{np.median(runs):,.0f}",
                 f"{np.mean([row['time'] for row in of]):,.0f}",
-                BEFORE[setting, error_control],
+                BEFORE.get((setting, error_control), "-"),
                 f"{kept} of {dominated}",
                 sum(margin < 0.05 for row in of for margin in row["margins"]),
                 sum(row["lost"] > 0 for row in of),
@@ -263,7 +263,7 @@ def _forecasts(rows: Sequence[Row]) -> str:
     head = ["", "below 10 %", "below 50 %", "below 90 %", "median forecast is 0"]
     return (
         "The share of decisions after which the race took at most the instances of its forecast "
-        "(`Decided.outlook.instances`). Long races have many decisions.\n\n"
+        "(`Decision.forecast.instances`). Long races have many decisions.\n\n"
         f"{table(head, [*body, ['at the design', *AT_DESIGN, '0']])}"
         if body
         else ""

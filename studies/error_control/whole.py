@@ -3,8 +3,9 @@
 Five algorithms at ten times, three of them members. *plain*: truths from the prior of the paper's
 examples, and luck that lasts for half the range of times. *clones*: four algorithms of such a truth
 and a copy of one of the members, and luck that never changes. Each truth is raced twice: with
-e-values, and with a posterior at each look. The second says how hard the truths are, for the design
-of the rule states its runs, too.
+e-values, and by the paper's method, with a posterior at each look. The second says how hard the
+truths are. Rows *per_look* are of an earlier rule: the posterior decided, and all else was as with
+e-values.
 """
 
 from itertools import product
@@ -23,7 +24,10 @@ from polarbear.simulation import PAPER_PRIOR, draw_truth
 RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 60, 4096, 10, 5, 3
 PERSISTENCE = {"plain": 0.5, "clones": np.inf}
 CERTAINTY = 0.95
-ERROR_CONTROLS = ("per_member", "per_look")
+QUESTIONS = {
+    "per_member": pb.ParetoSet(certainty=CERTAINTY),
+    "paper": pb.PaperParetoSet(certainty=CERTAINTY),
+}
 
 
 def truth_of(setting: str, rng: np.random.Generator) -> Floats:
@@ -56,20 +60,19 @@ def forecasts(race: Race) -> list[list[float]]:
     for event in race.events:
         if isinstance(event, Asked):
             used.update(job.instance for job in event.jobs)
-        elif isinstance(event, Decided) and event.open and event.outlook is not None:
-            told.append((len(used), event.outlook.instances))
+        elif isinstance(event, Decided) and event.decision.open and event.decision.forecast:
+            told.append((len(used), event.decision.forecast.instances))
     return [[*forecast, len(used) - at] for at, forecast in told]
 
 
 def measure(records: Records, races: int = RACES, instances: int = INSTANCES) -> None:
-    """Race each setting with each error control, and keep what came of it."""
+    """Race each setting with each question, and keep what came of it."""
     for number in range(races):
-        for setting, error_control in product(PERSISTENCE, ERROR_CONTROLS):
+        for setting, error_control in product(PERSISTENCE, QUESTIONS):
             if (setting, error_control, CERTAINTY, number) not in records:
                 rng = seeded("whole", setting, number)
                 on = course(truth_of(setting, rng), instances, rng, PERSISTENCE[setting])
-                rules = pb.Rules(certainty=CERTAINTY, error_control=error_control)
-                race, *_ = drive(on, Method(rules), number)
+                race, *_ = drive(on, Method(QUESTIONS[error_control]), number)
                 key = {"setting": setting, "error_control": error_control}
                 key |= {"certainty": CERTAINTY, "race": number}
                 records.add(key | judge(race, on.truth))
@@ -77,7 +80,7 @@ def measure(records: Records, races: int = RACES, instances: int = INSTANCES) ->
 
 def judge(race: Race, truth: Floats) -> dict[str, Any]:
     """Return what a race spent, whom it lost and kept, and its forecasts."""
-    belongs = dict(zip(sorted(race.state.entries), members(truth).tolist(), strict=True))
+    belongs = dict(zip(sorted(race.state.entries.numbers), members(truth).tolist(), strict=True))
     called = [
         [one.status, belongs[one.algorithm], None if p is None else round(p, 4)]
         for one in race.statuses()

@@ -22,7 +22,7 @@ from tools.markdown import table
 
 import polarbear as pb
 from polarbear.inference.e_values import Outcomes
-from polarbear.racing.gating import estimate_win_probability, judge_against_baseline
+from polarbear.racing.questions.no_worse import estimate_win_probability, judge_against_baseline
 
 QUICK_CPU_SECONDS = 3
 
@@ -107,10 +107,10 @@ def draw_outcomes(
 
 def stop_gate(rng: np.random.Generator, p: float, n_times: int, tie: float) -> tuple[Any, bool]:
     """Run a gate to its end; return its outcomes, and whether it passed or failed."""
-    rules, most = pb.Rules(), 2048
+    budget, most = pb.Budget(), 2048
     outcomes = np.zeros((3, n_times, 0))
     while outcomes.shape[2] < most:
-        batch = rules.batch_after(outcomes.shape[2])
+        batch = budget.batch_after(outcomes.shape[2])
         outcomes = np.concatenate([outcomes, draw_outcomes(rng, p, n_times, tie, batch)], axis=2)
         wins, ties, losses = outcomes.sum(axis=2)
         matrix = np.zeros((2, n_times, 2, 2))
@@ -132,7 +132,7 @@ def measure_estimates(number: int, quick: bool) -> list[dict[str, Any]]:
             outcomes, decided = stop_gate(rng, p, n_times, tie)
             wins, _, losses = outcomes.sum(axis=2)
             shares.append(wins / np.maximum(wins + losses, 1))
-            estimates.append(estimate_win_probability(outcomes, pb.Rules(), decided=decided))
+            estimates.append(estimate_win_probability(outcomes, pb.NoWorse("old"), decided=decided))
         above = {
             name: float(np.mean((np.array(x) > p) + 0.5 * np.isclose(x, p)))
             for name, x in (("share", shares), ("estimate", estimates))
@@ -157,7 +157,7 @@ def race_highs(folder: Path, quick: bool) -> dict[str, Any]:
         direction="minimize",
         executor=pb.LocalProcesses(2, pin=True),
         store=folder / "gate.db",
-        max_runs=8 if quick else None,
+        budget=pb.Budget(runs=8) if quick else None,
     )
     print(found)
     return found.to_dict()

@@ -40,9 +40,8 @@ MATRICES = {
     "NAT": "NATURAL_GRADIENT",
     "NONE": "NONE",
 }
-RULES = pb.Rules(
-    certainty=0.99, epsilon=0.05, elimination="joint", resolution="crossing", batch=(8, 128)
-)
+QUESTION = pb.ParetoSet(certainty=0.99, epsilon=0.05, resolution="crossing")
+BUDGET = pb.Budget(batch=(8, 128))
 SPREAD = 1 / 8
 """The standard deviation of the dimension, as a part of the mean: 30 of 240 in the paper."""
 
@@ -53,14 +52,15 @@ def solvers() -> dict:
     return {**found, "RS": partial(random_search, at_once=1)}
 
 
-def race(mean: float, times: ArrayLike, store: Path, rules: pb.Rules, wanted: Namespace):
+def race(mean: float, times: ArrayLike, store: Path, budget: pb.Budget, wanted: Namespace):
     return pb.race(
         solvers(),
         partial(draw, dimension=(mean, SPREAD * mean)),
         times,
         direction="minimize",
         clock=wanted.clock,
-        rules=rules,
+        question=QUESTION,
+        budget=budget,
         store=store,
         executor=pb.LocalProcesses(wanted.slots, pin=wanted.clock == "wall"),
         fit=partial(pb.fit, prior=pb.priors.BSpline()),
@@ -79,15 +79,15 @@ def main() -> None:
     if wanted.table:
         print(write(folder))
         return
-    rules = within(RULES, wanted.hours)
+    budget = within(BUDGET, wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
         mean, seconds = wanted.mean, wanted.seconds
         times = pb.grid.linear(wanted.first, seconds, wanted.times)
         if wanted.quick:
             folder, mean, seconds, times = Path(scratch), 4.0, 0.05, pb.grid.linear(0.005, 0.05, 6)
-            rules = replace(rules, max_runs=8 * 8)
+            budget = replace(budget, runs=8 * 8)
         name = f"d{mean:g}-{seconds:g}s-{wanted.clock}"
-        found = race(mean, times, folder / f"{name}.db", rules, wanted)
+        found = race(mean, times, folder / f"{name}.db", budget, wanted)
         print(found)
         facts = {"mean": mean, "seconds": seconds, "clock": wanted.clock}
         keep(found, folder / "results" / name, **facts)

@@ -105,8 +105,8 @@ def replay(truth: str, seed: int) -> dict[str, Any]:
     rng = seeded("races", truth, seed)
     mu = make_utilities(truth, rng)
     runs, members = make_runs(mu, rng), {f"a{k + 1}" for k in find_members(mu)}
-    rules, times = pb.Rules(certainty=CERTAINTY, classes=CLASSES), np.arange(1.0, N_TIMES + 1)
-    result = pb.replay(runs, rules, times=times, seed=seed, fit=fit_roughly)
+    asked, times = pb.ParetoSet(certainty=CERTAINTY, classes=CLASSES), np.arange(1.0, N_TIMES + 1)
+    result = pb.replay(runs, asked, times=times, seed=seed, fit=fit_roughly)
     return {
         "truth": truth, "seed": seed, "members": sorted(members),
         "out": sorted(result.eliminated), "runs": int(result.spent.runs),

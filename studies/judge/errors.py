@@ -28,7 +28,6 @@ from tools.records import Records
 import polarbear as pb
 from polarbear.inference.algorithm_status import Claims, derive_statuses
 from polarbear.inference.e_values import Evidence, Outcomes
-from polarbear.racing.deciding import log_thresholds
 from polarbear.racing.jobs import derive_seed
 
 QUICK_CPU_SECONDS = 9
@@ -70,7 +69,7 @@ def make_instance(rng):
     return rng.normal()
 
 
-def make_judge(folder: str | Path, rules: pb.Rules | None) -> pb.Judge:
+def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
     return pb.Judge(
         folder,
         make_solver,
@@ -80,7 +79,7 @@ def make_judge(folder: str | Path, rules: pb.Rules | None) -> pb.Judge:
         direction="maximize",
         clock="evaluations",
         max_runs=MAX_RUNS,
-        rules=rules,
+        question=question,
         executor=InProcess(),
     )
 
@@ -137,9 +136,9 @@ def decide(wins: int, n: int) -> str:
 @cache
 def find_thresholds() -> np.ndarray:
     """The thresholds of e-values between a candidate that joined and the incumbent (2, 2)."""
-    race = pb.Race(["incumbent"], [1], direction="maximize", rules=pb.Rules(certainty=CERTAINTY))
+    race = pb.Race(["incumbent"], [1], direction="maximize")
     race.add("candidate")
-    return log_thresholds(race.state, ["candidate", "incumbent"])
+    return race.state.entries.log_thresholds(["candidate", "incumbent"], CERTAINTY)
 
 
 def judge_alone(effects: np.ndarray) -> tuple[list[Answer], int]:
@@ -154,18 +153,18 @@ def judge_alone(effects: np.ndarray) -> tuple[list[Answer], int]:
 
 
 def judge_in_one_race(
-    effects: np.ndarray, evaluators: int, rules: pb.Rules | None
+    effects: np.ndarray, evaluators: int, question: pb.Question | None
 ) -> tuple[list[Answer], int]:
     """All candidates in one race, from this number of evaluators."""
     candidates = [{"id": k, "effect": e} for k, e in enumerate(effects.tolist(), 1)]
     with tempfile.TemporaryDirectory() as folder:
-        judge = make_judge(folder, rules)
+        judge = make_judge(folder, question)
         with ThreadPoolExecutor(evaluators) as pool:
             answers = list(pool.map(lambda one: answer(judge(one)), candidates))
         return answers, judge.status().n_runs
 
 
-AGAINST_REFERENCE = pb.Rules(baseline="reference", certainty=CERTAINTY, max_failures=3)
+AGAINST_REFERENCE = pb.NoWorse("reference", certainty=CERTAINTY)
 
 JUDGES: dict[str, Callable[[np.ndarray], tuple[list[Answer], int]]] = {
     "judge, a race each": judge_by_rule,
@@ -181,7 +180,7 @@ PAIRS = (
     ("judge, a race each", "pb.Judge, a race each"),
     ("pb.Judge, against the reference", "pb.Judge, against the reference, 4 evaluators"),
 )
-"""Rules that should decide the same."""
+"""Judges that should decide the same."""
 
 
 def use_rule(name: str, effects: np.ndarray) -> tuple[list[Answer], int]:

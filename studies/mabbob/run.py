@@ -28,7 +28,6 @@ from tools.options import parser, within
 from tools.races import keep
 
 import polarbear as pb
-from polarbear.racing.rules import PAPER_FIT
 
 QUICK_CPU_SECONDS = 11
 
@@ -36,12 +35,11 @@ STEP_SIZES = ("CSA", "MSR", "TPA", "XNES", "MXNES", "LPXNES")
 FIRST, PER_DIMENSION = 100, 2000
 """The paper's grid: from 100 to 2,000 d evaluations."""
 
-BATCH = (8, 128)
-RULES = {
-    "default": pb.Rules(batch=BATCH),
-    "paper": pb.Rules.paper(elimination="pointwise", resolution="strict", batch=BATCH),
+BUDGET = pb.Budget(batch=(8, 128))
+QUESTIONS = {
+    "default": pb.ParetoSet(),
+    "paper": pb.PaperParetoSet(elimination="pointwise", resolution="strict"),
 }
-FIT = {"default": None, "paper": PAPER_FIT}
 """By method: that of the package, and the one of the paper's case study."""
 
 
@@ -55,7 +53,7 @@ def build(name: str, dimension: int) -> ManyAffine:
 
 
 def race(
-    dimension: int, last: int, n_times: int, store: Path, rules: pb.Rules, slots: int, method: str
+    dimension: int, last: int, n_times: int, store: Path, budget: pb.Budget, slots: int, method: str
 ):
     instances = [str(k) for k in range(1, 10_001)]
     return pb.race(
@@ -64,10 +62,10 @@ def race(
         pb.grid.log(FIRST, last, n_times),
         direction="minimize",
         clock="evaluations",
-        rules=rules,
+        question=QUESTIONS[method],
+        budget=budget,
         store=store,
         executor=slots,
-        fit=FIT[method],
     )
 
 
@@ -75,22 +73,22 @@ def main() -> None:
     asked = parser(__doc__)
     asked.add_argument("--dimension", type=int, default=10)
     asked.add_argument("--times", type=int, default=50, help="on the grid; the paper has 200")
-    asked.add_argument("--method", choices=tuple(RULES), default="default")
+    asked.add_argument("--method", choices=tuple(QUESTIONS), default="default")
     asked.add_argument("--fixed", type=int, help="run all to the end on so many instances, too")
     wanted = asked.parse_args()
     folder = Path(__file__).parent
     if wanted.table:
         print(write(folder))
         return
-    rules = within(RULES[wanted.method], wanted.hours)
+    budget = within(BUDGET, wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
         dimension, last, n_times = wanted.dimension, PER_DIMENSION * wanted.dimension, wanted.times
         if wanted.quick:
             folder, dimension, last, n_times = Path(scratch), 2, 400, 8
-            rules = replace(rules, max_runs=7 * 12)
+            budget = replace(budget, runs=7 * 12)
         name = f"d{dimension}-T{n_times}-{wanted.method}"
         store = folder / f"{name}.db"
-        found = race(dimension, last, n_times, store, rules, wanted.slots, wanted.method)
+        found = race(dimension, last, n_times, store, budget, wanted.slots, wanted.method)
         print(found)
         place = folder / "results" / name
         number = 4 if wanted.quick else wanted.fixed or 0

@@ -1,7 +1,7 @@
 """The methods: each takes a course, a certainty and a seed, and says whom it keeps at what cost."""
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +14,6 @@ from scipy import stats
 import polarbear as pb
 from polarbear.racing.events import Decided, Told
 from polarbear.racing.race import Race
-from polarbear.racing.rules import PAPER_FIT
 
 BATCH = 8
 """All methods look after every so many instances, if not less often."""
@@ -42,33 +41,31 @@ Method = Callable[[Course, float, int], Found]
 
 
 def default_race(course: Course, certainty: float, seed: int) -> Found:
-    """Race with the default rules."""
-    return _replay(course, pb.Rules(certainty=certainty), seed)
+    """Race with the default question."""
+    return _replay(course, pb.ParetoSet(certainty=certainty), seed)
 
 
 def paper_race(course: Course, certainty: float, seed: int) -> Found:
-    """Race by the method of the PolarBear paper: its rules, every ranking as evidence."""
-    return _replay(course, pb.Rules.paper(certainty=certainty), seed, PAPER_FIT)
+    """Race by the method of the PolarBear paper, with every ranking as evidence."""
+    return _replay(course, pb.PaperParetoSet(certainty=certainty), seed)
 
 
-def _replay(
-    course: Course, rules: pb.Rules, seed: int, fit: Mapping[str, Any] | None = None
-) -> Found:
+def _replay(course: Course, question: pb.Question, seed: int) -> Found:
     with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
-        found = pb.replay(course.runs(), rules, times=course.times, seed=seed, fit=fit)
+        found = pb.replay(course.runs(), question, times=course.times, seed=seed)
     spent, last = 0.0, 0.0
     for event in found.events:
         spent += event.run.until if isinstance(event, Told) else 0.0
-        last = spent if isinstance(event, Decided) and event.eliminated else last
+        last = spent if isinstance(event, Decided) and event.decision.eliminated else last
     instances = len(found.runs.instances)
     return Found(frozenset(found.pareto), spent, last, found.spent.runs, instances, found.resolved)
 
 
 def uniform(course: Course, certainty: float, seed: int) -> Found:
-    """Everybody runs to the end on every instance, until the same rules have no question left."""
+    """Everybody runs to the end on every instance, until the same question is answered."""
     runs, order = course.runs(), _order(course, seed)
     names = [f"i{k}" for k in order]
-    rules = pb.Rules(certainty=certainty)
+    question = pb.ParetoSet(certainty=certainty)
     kept, resolved, seen, last = course.algorithms, False, 0, 0.0
     for seen in _looks(len(order)):
         race = Race(
@@ -76,7 +73,7 @@ def uniform(course: Course, certainty: float, seed: int) -> Found:
             course.times,
             direction="minimize",
             instances=names,
-            rules=rules,
+            question=question,
             seed=seed,
         )
         race.load(runs.filter(algorithms=kept, instances=names[:seen]))

@@ -37,7 +37,7 @@ HIGHS = {
     "no presolve": ["--presolve=off"],
 }
 PATTERN = r"^o (?P<time>\S+) (?P<value>\S+)"
-RULES = pb.Rules(certainty=0.99, epsilon=0.05)
+QUESTION = pb.ParetoSet(certainty=0.99, epsilon=0.05)
 
 
 def command(program: str, *options: str) -> pb.Command:
@@ -91,18 +91,19 @@ def main() -> None:
     if wanted.table:
         print(write(HERE))
         return
-    rules = within(RULES, wanted.hours)
+    budget = within(pb.Budget(), wanted.hours)
     with tempfile.TemporaryDirectory() as scratch:
         folder, number, items, times = HERE, 300, 200, pb.grid.log(0.02, 2.0, 20)
         if wanted.quick:
             folder, number, items, times = Path(scratch), 4, 20, pb.grid.log(0.01, 0.1, 4)
-            rules = replace(rules, max_runs=20, batch=(4, 4))
+            budget = replace(budget, runs=20, batch=(4, 4))
         found = pb.race(
             solvers(),
             instances(folder / "instances", number, items),
             times,
             direction="minimize",
-            rules=rules,
+            question=QUESTION,
+            budget=budget,
             store=folder / "race.db",
             executor=pb.LocalProcesses(wanted.slots, pin=True),
         )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell, seeded
-from racing.course import Floats, arms, change_rules, grid, members
+from racing.course import Floats, Method, arms, grid
 
 import polarbear as pb
 from polarbear.racing.jobs import Job
@@ -57,13 +57,14 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
         return job.run(grid(TIMES)[:seen], values[k][:seen, int(job.instance)])
 
     names = [str(k) for k in range(instances)]
-    rules = change_rules(pb.Rules(), more)
+    method = Method(pb.ParetoSet()).change(more)
     race = pb.Race(
         ["c0"],
         grid(TIMES),
         direction="maximize",
         instances=names,
-        rules=rules,
+        question=method.question,
+        budget=method.budget,
         seed=number,
     )
     rows = []

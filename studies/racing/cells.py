@@ -1,6 +1,6 @@
 """Cells of the study: many races of one kind, kept in one small file each.
 
-An *arm* is a way to race (what is believed, what the rules are). All arms of a cell see the same
+An *arm* is a way to race (what is believed, what is asked). All arms of a cell see the same
 truths and the same runs. A file holds for each arm the races that were run so far, so a study that
 was stopped goes on where it was, and more races or arms add to what is there.
 """

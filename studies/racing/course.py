@@ -6,7 +6,8 @@ A run is looked up when it is asked for, so that a race costs what deciding cost
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,6 @@ import polarbear as pb
 from polarbear.racing.events import Decided
 from polarbear.racing.jobs import Job
 from polarbear.racing.race import Race
-from polarbear.racing.rules import PAPER_FIT
 from polarbear.simulation import draw_noisy_utilities
 
 Floats = NDArray[np.float64]
@@ -65,25 +65,29 @@ def wins(truth: Floats) -> Floats:
 
 
 class Method(NamedTuple):
-    """Rules of a race, and the options of its fits."""
+    """The question of a race, the options of its fits, and its budget."""
 
-    rules: pb.Rules
+    question: pb.Question
     fit: Mapping[str, Any] | None = None
+    budget: pb.Budget = pb.Budget()
+
+    def change(self, changes: Mapping[str, Any]) -> Self:
+        """Return the method with other fields of the question or the budget."""
+        limits = {field.name for field in fields(pb.Budget)} & changes.keys()
+        asked = {name: value for name, value in changes.items() if name not in limits}
+        budget = {**self.budget.plain(), **{name: changes[name] for name in limits}}
+        question = replace(self.question, **asked)
+        return self._replace(question=question, budget=pb.Budget.from_plain(budget))
 
 
 def methods_of(certainty: float, prior: Any = None) -> dict[str, Method]:
     """Return the paper's method with its prior, the same with its evidence corrected, and ours."""
-    paper = pb.Rules.paper(certainty=certainty)
+    paper = pb.PaperParetoSet(certainty=certainty)
     return {
-        "paper": Method(paper, {**PAPER_FIT, "prior": prior}),
-        "corrected": Method(paper, {"prior": prior}),
-        "default": Method(pb.Rules(certainty=certainty)),
+        "paper": Method(paper, {"prior": prior}),
+        "corrected": Method(paper, {"evidence": "instances", "ties": "unordered", "prior": prior}),
+        "default": Method(pb.ParetoSet(certainty=certainty)),
     }
-
-
-def change_rules(rules: pb.Rules, changes: Mapping[str, Any]) -> pb.Rules:
-    """Return the rules with the changes of the command line."""
-    return pb.Rules.from_plain({**rules.plain(), **changes})
 
 
 def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
@@ -95,7 +99,8 @@ def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
         on.times,
         direction="maximize",
         instances=names,
-        rules=method.rules,
+        question=method.question,
+        budget=method.budget,
         seed=seed,
         fit=method.fit,
     )
@@ -120,13 +125,13 @@ def raced(on: Course, method: Method, seed: int) -> dict[str, Any]:
         "runs": race.spent.runs,
         "time": race.spent.time,
         "rounds": race.rounds,
-        "silent": sum(isinstance(e, Decided) and bool(e.problems) for e in race.events),
+        "silent": sum(isinstance(e, Decided) and bool(e.decision.problems) for e in race.events),
         "seconds": seconds,
     }
 
 
 def labelled(arm: str, more: Mapping[str, Any]) -> str:
-    """The name of an arm, with the rules that were said on the command line."""
+    """The name of an arm, with the changes that were said on the command line."""
     said = [f"{name}={value}" for name, value in more.items()]
     return "; ".join([arm, *said])
 

@@ -39,7 +39,7 @@ def race(seed: int, n_times: int, persistence: float = 0.5) -> dict[str, Any]:
     runs = pb.simulation.simulate_runs(
         np.zeros((n_times, 2)), INSTANCES, seed=seed, persistence=persistence
     )
-    replay = pb.replay(runs, pb.Rules(certainty=CERTAINTY, epsilon=EPSILON), seed=seed)
+    replay = pb.replay(runs, pb.ParetoSet(certainty=CERTAINTY, epsilon=EPSILON), seed=seed)
     kinds = {one.status for one in replay.statuses()}
     outcome = "eliminated" if "dominated" in kinds else "undecided"
     if kinds == {"equivalent"}:

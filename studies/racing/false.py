@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell, seeded
-from racing.course import arms, change_rules, course, grid, methods_of, raced
+from racing.course import arms, course, grid, methods_of, raced
 
 from polarbear.simulation import PAPER_PRIOR, draw_truth
 
@@ -36,7 +36,7 @@ def measure(
     truth, _ = draw_truth(PAPER_PRIOR, grid(TIMES), n, rng)
     on = course(truth, instances, rng, persistence)
     chosen = methods_of(certainty)[method]
-    found = raced(on, chosen._replace(rules=change_rules(chosen.rules, more)), number)
+    found = raced(on, chosen.change(more), number)
     del found["time"]
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell
-from racing.course import arms, change_rules, members, methods_of
+from racing.course import arms, methods_of
 from tools.pools import recorded_runs
 
 import polarbear as pb
@@ -51,9 +51,15 @@ def measure(
     number: int,
 ) -> dict[str, Any]:
     runs = pool(name, instances)
-    chosen, begin = methods_of(certainty)[method], time.process_time()
-    rules = change_rules(chosen.rules, more)
-    found = pb.replay(runs, rules, times=times_of(runs), seed=number, fit=chosen.fit)
+    chosen, begin = methods_of(certainty)[method].change(more), time.process_time()
+    found = pb.replay(
+        runs,
+        chosen.question,
+        budget=chosen.budget,
+        times=times_of(runs),
+        seed=number,
+        fit=chosen.fit,
+    )
     seconds = time.process_time() - begin
     full, nearest = everything(name, instances)
     kept, wanted = set(found.pareto), set(full.pareto(certainty))

@@ -3,7 +3,7 @@
 python studies/racing/run.py                            # all parts; hours; goes on where it was
 python studies/racing/run.py --parts false --jobs 2     # some of them, on two cores
 python studies/racing/run.py --parts replay --races 10  # fewer races of each kind, or more
-python studies/racing/run.py --rules '{"batch": [1, 8]}'  # other rules, beside those that are there
+python studies/racing/run.py --change '{"batch": [1, 8]}'  # other races, beside those there
 python studies/racing/run.py --table                    # the tables again from what is there
 python studies/racing/run.py --quick                    # seconds: does it run at all?
 """
@@ -45,7 +45,9 @@ def main() -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--races", type=int, help="of each kind")
     parser.add_argument("--only", default="", help="rows with this in their name, e.g. 'default'")
-    parser.add_argument("--rules", type=json.loads, default={}, help="fields of Rules, as JSON")
+    parser.add_argument(
+        "--change", type=json.loads, default={}, help="fields of question or budget, as JSON"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
@@ -55,7 +57,7 @@ def main() -> None:
     for part in wanted.parts if not wanted.table else ():
         cells, usual = PARTS[part]
         races = usual if wanted.races is None else wanted.races
-        chosen += [cell.only(wanted.only) for cell in cells(wanted.quick, races, wanted.rules)]
+        chosen += [cell.only(wanted.only) for cell in cells(wanted.quick, races, wanted.change)]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else wanted.folder
         if wanted.jobs > 1:

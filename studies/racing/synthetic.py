@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from racing.cells import Cell, seeded
-from racing.course import Floats, arms, change_rules, course, grid, members, methods_of, raced, wins
+from racing.course import Floats, arms, course, grid, members, methods_of, raced, wins
 
 from polarbear.priors import GP, HSGP, SparseGP
 from polarbear.simulation import PAPER_PRIOR, draw_truth
@@ -94,7 +94,7 @@ def measure(
 ) -> dict[str, Any]:
     on = course(truth_of(name, number), instances, seeded("runs", name, number))
     chosen = methods_of(CERTAINTY, EXAMPLES[name].prior)[method]
-    return raced(on, chosen._replace(rules=change_rules(chosen.rules, changes)), number)
+    return raced(on, chosen.change(changes), number)
 
 
 def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:

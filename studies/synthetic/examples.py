@@ -36,7 +36,7 @@ def raced(name: str, method: str, *, number: int = 0, instances: int = examples.
         on.times,
         direction="maximize",
         instances=[str(k) for k in range(instances)],
-        rules=chosen.rules,
+        question=chosen.question,
         seed=number,
         fit=chosen.fit,
     )

@@ -19,6 +19,6 @@ def parser(said: str | None, slots: str = "runs at once") -> argparse.ArgumentPa
     return found
 
 
-def within(rules: pb.Rules, hours: float | None) -> pb.Rules:
-    """The rules, with a deadline from now on if there is one."""
-    return rules if hours is None else replace(rules, deadline=time.time() + 3600 * hours)
+def within(budget: pb.Budget, hours: float | None) -> pb.Budget:
+    """The budget, with a deadline from now on if there is one."""
+    return budget if hours is None else replace(budget, deadline=time.time() + 3600 * hours)

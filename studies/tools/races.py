@@ -14,6 +14,7 @@ from polarbear.coordinator.run_race import Result
 from polarbear.data.names import natural_sort_key
 from polarbear.racing.events import Asked, Decided, Event, Started
 from polarbear.racing.jobs import Job
+from polarbear.racing.questions.stored import question_to_plain
 from polarbear.racing.state import FAILED
 from tools import story
 
@@ -23,14 +24,16 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
 
     Gives back what is in the first.
     """
-    events, runs, posterior, rules = found.events, found.runs, found.posterior, found.race.rules
+    events, runs, posterior = found.events, found.runs, found.posterior
+    question, budget = found.race.question, found.race.budget
     started, rounds = events[0], course(events)
     assert isinstance(started, Started)
     facts |= {
         "algorithms": list(runs.algorithms),
         "pareto": list(found.pareto),
         "ended": found.ended,
-        "rules": rules.plain(),
+        "question": question_to_plain(question),
+        "budget": budget.plain(),
         "times": list(started.times),
         "spent": found.spent.time,
         "runs": found.spent.runs,
@@ -38,7 +41,7 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
         "failed": sum(run.status in FAILED for run in runs),
         "rounds": rounds,
         "reached": reached(runs, started.times),
-        "verdict": "" if posterior is None else posterior.verdict(rules.certainty),
+        "verdict": "" if posterior is None else posterior.verdict(question.certainty),
         "chosen": {} if posterior is None else _chosen(posterior),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -83,17 +86,17 @@ def course(events: Iterable[Event]) -> list[dict[str, Any]]:
             asked += [(event.round, job) for job in event.jobs]
             racing |= {job.algorithm for job in event.jobs}
         if isinstance(event, Decided):
-            racing -= {out.algorithm for out in event.eliminated}
+            racing -= {out.algorithm for out in event.decision.eliminated}
             seen = [job for number, job in asked if number <= event.round]
-            unsettled = {name for pair in event.open for name in pair[:2]}
+            unsettled = {name for pair in event.decision.open for name in pair[:2]}
             rounds.append(
                 {
                     "round": len(rounds) + 1,
                     "instances": len({job.instance for job in seen}),
                     "runs": len(seen),
-                    "eliminated": [[*out[:3]] for out in event.eliminated],
+                    "eliminated": [[*out[:3]] for out in event.decision.eliminated],
                     "settled": sorted(racing - unsettled),
-                    "open": len(event.open),
+                    "open": len(event.decision.open),
                 }
             )
     return rounds

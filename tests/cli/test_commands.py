@@ -53,8 +53,9 @@ def kept(tmp_path_factory):
     assert main(["analyse", "--example", "--save", str(folder / "posterior.pb")]) == 0
     posterior = pb.Posterior.load(folder / "posterior.pb")
     pb.Ratings.of(posterior).save(folder / "ratings.json")
+    asked = {"question": pb.ParetoSet(certainty=0.9), "budget": pb.Budget(runs=60)}
     with pb.open_store(folder / "race.db") as store:
-        store.append(drive(race_of(fit=pb.fit, rules=pb.Rules(certainty=0.9, max_runs=60))).events)
+        store.append(drive(race_of(fit=pb.fit, **asked)).events)
     (folder / "race.toml").touch()
     return folder
 
@@ -696,7 +697,9 @@ def test_cite_prints_the_texts_of_a_posterior(capsys, kept):
     ],
 )
 @pytest.mark.parametrize("repeat", [1, 2])
-def test_an_option_beside_a_preset_is_used(capsys, monkeypatch, options, model, repeat):
+def test_an_option_of_the_fit_beside_a_question_is_used(
+    capsys, monkeypatch, options, model, repeat
+):
     seen = []
 
     def replay(*_, fit, **_options):
@@ -705,18 +708,45 @@ def test_an_option_beside_a_preset_is_used(capsys, monkeypatch, options, model, 
 
     monkeypatch.setattr(pb, "replay", replay)
     monkeypatch.setattr(pb, "replay_many", replay)
-    words = ["replay", "--example", "--preset", "paper", "--times", "3", "--repeat", repeat]
+    words = [
+        "replay",
+        "--example",
+        "--question",
+        "PaperParetoSet",
+        "--times",
+        "3",
+        "--repeat",
+        repeat,
+    ]
     assert main([*map(str, words), *options]) == 1
     capsys.readouterr()
     used = Model.of(seen[0])
     assert (used.evidence, used.ties) == model
 
 
-def test_the_rules_of_a_choice_are_not_dropped(capsys):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--regret", "0.2"], "--regret and --size are about a choice: pass --between as well"),
+        (["--size", "2"], "--regret and --size are about a choice: pass --between as well"),
+        (["--elimination", "joint"], "ParetoSet has no 'elimination'; PaperParetoSet"),
+        (["--question", "PaperParetoSet", "--errors", "whole_race"], "has no 'errors'; ParetoSet"),
+        (["--between", "1", "9", "--errors", "whole_race"], "Choice has no 'errors'; ParetoSet"),
+        (
+            ["--between", "1", "9", "--question", "PaperParetoSet"],
+            "--between asks for a choice, not for PaperParetoSet: pass only one",
+        ),
+    ],
+)
+def test_options_of_another_question_are_refused(capsys, options, message):
+    assert message in refusal(capsys, "replay", "--example", "--times", "3", *options)
+
+
+def test_the_options_of_a_choice_are_not_dropped(capsys):
     words = ["replay", "--example", "--times", "3", "--between", "100", "1000", "--json"]
-    assert main([*words, "--regret", "0.2", "--portfolio", "2"]) == 0
-    rules = json.loads(capsys.readouterr().out)["rules"]
-    assert (rules["regret"], rules["portfolio"]) == (0.2, 2)
+    assert main([*words, "--regret", "0.2", "--size", "2"]) == 0
+    question = json.loads(capsys.readouterr().out)["question"]
+    assert (question["kind"], question["regret"], question["size"]) == ("Choice", 0.2, 2)
 
 
 def test_times_that_rest_on_few_instances_are_left_out_by_an_option(tmp_path, capsys):

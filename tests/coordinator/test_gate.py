@@ -10,7 +10,11 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.inference.e_values import Outcomes
 from polarbear.racing.events import Removed
-from polarbear.racing.gating import estimate_win_probability, judge_against_baseline
+from polarbear.racing.questions.no_worse import (
+    NoWorse,
+    estimate_win_probability,
+    judge_against_baseline,
+)
 from polarbear.store.opening import open_store
 
 SOLVER = """
@@ -70,13 +74,14 @@ def test_the_estimate_allows_for_stopping():
     studies/gate has the figures of more gates.
     """
     rng, p, shares, estimates = np.random.default_rng(5), 0.65, [], []
+    question, budget = NoWorse("old"), pb.Budget(batch=(8, 8))
     for _ in range(50):
         won = np.zeros(0)
         while judged([won.sum()], [(1 - won).sum()]) == "undecided":
             won = np.append(won, rng.random(8) < p)
         shares.append(won.mean())
         data = np.array([[won], [0 * won], [1 - won]])
-        estimates.append(estimate_win_probability(data, pb.Rules(batch=(8, 8)), decided=True)[0])
+        estimates.append(estimate_win_probability(data, question, budget, decided=True)[0])
     assert np.median(shares) > p + 0.02
     assert abs(np.median(estimates) - p) < 0.02
     assert np.mean(estimates) < np.mean(shares)
@@ -86,9 +91,9 @@ def test_the_estimate_of_gates_without_a_difference_or_a_doubt():
     wins, ties = np.ones((1, 16)), np.ones((1, 60))
     always = np.array([wins, 0 * wins, 0 * wins])
     never = np.array([0 * ties, ties, 0 * ties])
-    assert estimate_win_probability(always, pb.Rules(), decided=True) == 1.0
-    assert estimate_win_probability(never, pb.Rules(), decided=True) == 0.5
-    assert estimate_win_probability(always[..., :1], pb.Rules(), decided=False) == 1.0
+    assert estimate_win_probability(always, NoWorse("old"), decided=True) == 1.0
+    assert estimate_win_probability(never, NoWorse("old"), decided=True) == 0.5
+    assert estimate_win_probability(always[..., :1], NoWorse("old"), decided=False) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -139,9 +144,10 @@ def test_a_gate_of_functions_resumes(tmp_path):
         yield 1, job.rng.random()
 
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db", "seed": 1}
-    first = pb.gate(old, same, range(4000), [1], max_runs=40, **options)
-    assert (first.answer, first.exit_code, first.ended) == ("undecided", 2, "max_runs")
-    again = pb.gate(old, same, range(4000), [1], max_runs=200, **options)
+    first = pb.gate(old, same, range(4000), [1], budget=pb.Budget(runs=40), **options)
+    assert (first.answer, first.exit_code) == ("undecided", 2)
+    assert first.ended == "budget of runs spent"
+    again = pb.gate(old, same, range(4000), [1], budget=pb.Budget(runs=200), **options)
     assert again.answer in ("pass", "undecided")
     assert again.runs > first.runs
     assert again.times[0].wins + again.times[0].losses == again.instances
@@ -257,7 +263,7 @@ def test_a_gate_whose_old_version_was_removed_is_undecided(tmp_path):
         yield 1, job.rng.random()
 
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
-    pb.gate(old, old, range(100), [1], max_runs=16, **options)
+    pb.gate(old, old, range(100), [1], budget=pb.Budget(runs=16), **options)
     with open_store(options["store"]) as store:
         store.append([Removed("old", "by hand")])
     for _ in range(2):
@@ -313,7 +319,7 @@ def test_the_cost_by_a_reported_clock_says_what_it_counts(tmp_path, capsys):
 
     store = tmp_path / "gate.db"
     options = {"direction": "minimize", "executor": 1, "clock": "reported", "store": store}
-    answer = pb.gate(old, old, range(9), [9], max_runs=4, **options)
+    answer = pb.gate(old, old, range(9), [9], budget=pb.Budget(runs=4), **options)
     assert "2 instances, 4 runs, 36 (reported time)\n" in str(answer)
     assert "2 instances, 4 runs, 36 (reported time).\n" in answer.markdown()
     assert main(["status", str(store)]) == 0

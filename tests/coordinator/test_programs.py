@@ -18,8 +18,8 @@ GOOD = pb.Command(["sh", "-c", "echo o 1 {seed}"], pattern=r"o (?P<time>\S+) (?P
 def race(program, tmp_path, **more):
     solvers = {"good": GOOD, "other": program}
     options = {"direction": "minimize", "store": tmp_path / "race.db", "executor": 1, **more}
-    rules = pb.Rules(batch=(2, 2), max_runs=8)
-    return pb.race(solvers, range(8), [10], rules=rules, **options)
+    budget = pb.Budget(batch=(2, 2), runs=8)
+    return pb.race(solvers, range(8), [10], budget=budget, **options)
 
 
 @pytest.mark.slow

@@ -43,10 +43,11 @@ command = ["python3", "./solver.py", "1", "{seed}", "{instance}"]
 pattern = '^o (?P<time>\\S+) (?P<value>\\S+)'
 [instances]
 files = "instances/*.txt"
-[rules]
-max_runs = MAX
-batch = [2, 2]
+[question]
 epsilon = 0.001
+[budget]
+runs = MAX
+batch = [2, 2]
 """
 
 
@@ -144,13 +145,13 @@ def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monke
 
     both = {"a": solve, "b": lambda job: solve(job)}
     some = {"times": [10], "direction": "minimize", "executor": 1, "store": "python.db"}
-    pb.race(both, names, rules=pb.Rules(max_runs=4), **some).close()
+    pb.race(both, names, budget=pb.Budget(runs=4), **some).close()
     absolute = [str(folder / name) for name in names]
     with pytest.raises(StoreError, match=r"'instances/f\d.txt' is now '/.*accept_changes=True"):
-        pb.race(both, absolute, rules=pb.Rules(max_runs=8), **some)
+        pb.race(both, absolute, budget=pb.Budget(runs=8), **some)
     for _ in range(2):  # accepted once, and remembered
-        rules = pb.Rules(max_runs=8)
-        result = pb.race(both, absolute, rules=rules, accept_changes=_ == 0, **some)
+        budget = pb.Budget(runs=8)
+        result = pb.race(both, absolute, budget=budget, accept_changes=_ == 0, **some)
         assert set(result.runs.instances) <= set(names)
         result.close()
 
@@ -239,7 +240,7 @@ def base(path):
         "instances": {name: [float(name), "x"] for name in "123456"},
         "times": [10, 100],
         "direction": "minimize",
-        "rules": pb.Rules(max_runs=4, batch=(2, 2)),
+        "budget": pb.Budget(runs=4, batch=(2, 2)),
         "limits": pb.Limits(wall_seconds=60),
         "executor": 1,
         "store": path,
@@ -275,7 +276,7 @@ def test_changes_are_refused_or_recorded(tmp_path, kind):
     pb.race(**base(path)).close()
     before = events_of(path)
     change, message = WRONG[kind]
-    again = {**base(path), "rules": pb.Rules(max_runs=8, batch=(2, 2)), **change}
+    again = {**base(path), "budget": pb.Budget(runs=8, batch=(2, 2)), **change}
     with pytest.raises(StoreError, match=re.escape(message) + ".*accept_changes=True"):
         pb.race(**again)
     assert events_of(path) == before
@@ -338,7 +339,7 @@ def test_a_round_with_only_failures_is_undone(tmp_path, store, monkeypatch):
         runs, rounds = result.runs, result.rounds
         monkeypatch.setitem(globals(), "BROKEN", True)
         with pytest.raises(SolverError, match="every run of this round failed"):
-            result.extend(pb.Rules(max_runs=8, batch=(2, 2)))
+            result.extend(budget=pb.Budget(runs=8, batch=(2, 2)))
         assert (result.runs, result.rounds) == (runs, rounds)
         monkeypatch.setitem(globals(), "BROKEN", False)
         result.resume()
@@ -379,7 +380,7 @@ def test_a_result_withdraws_runs(tmp_path):
         runs = result.n_runs
         assert result.withdraw("a", why="another licence") == 2
         assert result.n_runs == runs - 2 == len(result.runs)
-        result.extend(pb.Rules(max_runs=8, batch=(2, 2)))
+        result.extend(budget=pb.Budget(runs=8, batch=(2, 2)))
         assert {run.repetition for run in result.runs if run.algorithm == "a"} >= {1}
 
 
@@ -448,7 +449,7 @@ def test_one_broken_solver_is_repaired_by_one_command(folder, capsys):
 def test_sites_with_different_files_are_not_merged(folder, tmp_path):
     sites = [tmp_path / "one.db", tmp_path / "two.db", tmp_path / "three.db"]
     solvers = {"a": search_file, "b": partial(search_file, scale=2.0)}
-    some = {"times": [10], "direction": "minimize", "executor": 1, "rules": pb.Rules(max_runs=2)}
+    some = {"times": [10], "direction": "minimize", "executor": 1, "budget": pb.Budget(runs=2)}
     for site, text in zip(sites, ("instance 0", "instance 0", "something else"), strict=True):
         (folder / "instances/f0.txt").write_text(text)
         instances = pb.Instances.from_files("instances/*.txt", folder)

@@ -28,7 +28,7 @@ def undisturbed():
 
 @pytest.mark.slow
 def test_the_example_race_asks_enough():
-    result = run(rules=course.RULES)
+    result = run(budget=course.BUDGET)
     assert result.n_runs >= 200
     assert "worst" in result.eliminated
     assert result.verdict("worst").status == "dominated"
@@ -83,8 +83,8 @@ def test_the_same_race_on_dask(workers, undisturbed):
 def test_the_same_call_resumes(tmp_path, undisturbed):
     path = tmp_path / "race.db"
     few = course.short(80)
-    with run(path, rules=few) as result:
-        assert result.ended == "max_runs"
+    with run(path, budget=few) as result:
+        assert result.ended == "budget of runs spent"
         spent = result.spent.runs
         assert len(result.runs) == spent
     with run(path) as result:
@@ -106,7 +106,13 @@ def test_the_same_call_resumes(tmp_path, undisturbed):
 def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
     names = {"good": course.SKILL["good"], "bad": course.SKILL["bad"]}
     solvers = {name: course.solver(skill) for name, skill in names.items()}
-    some = {"direction": "maximize", "rules": course.RULES, "fit": course.quick, "executor": 1}
+    some = {
+        "direction": "maximize",
+        "question": course.QUESTION,
+        "budget": course.BUDGET,
+        "fit": course.quick,
+        "executor": 1,
+    }
     path = tmp_path / "race.db"
     with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as result:
         assert result.pareto == ("good",)
@@ -123,7 +129,7 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
         assert result.n_runs > runs
         result.remove("late", "to see")
         assert result.pareto == ("good",)
-        result.extend(pb.Rules(certainty=0.99, max_runs=400))
+        result.extend(pb.ParetoSet(certainty=0.99), budget=pb.Budget(runs=400))
         assert all(one.probability >= 0.99 for one in result.eliminated.values())
     with pytest.raises(DataError, match="'good' is racing in .*race.db, but is not among"):
         pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
@@ -148,7 +154,7 @@ def test_another_race_in_the_store_is_refused(tmp_path, change, message):
         "executor": 1,
         "fit": course.quick,
         "store": path,
-        "rules": pb.Rules(max_runs=10),
+        "budget": pb.Budget(runs=10),
     }
     pb.race(course.solvers(), **base).close()
     with pytest.raises(StoreError, match=message):
@@ -162,13 +168,12 @@ def test_failures_are_reported_and_count(capsys):
         raise ValueError("out of paper")
 
     solvers = {"broken": broken, "good": course.solver(course.SKILL["good"])}
-    rules = pb.Rules(batch=(4, 4), max_failures=6)
     result = pb.race(
         solvers,
         course.instance,
         course.TIMES,
         direction="maximize",
-        rules=rules,
+        budget=pb.Budget(batch=(4, 4), failures=6),
         executor=1,
         progress=True,
     )
@@ -241,9 +246,10 @@ def test_a_run_that_hangs_without_a_value_counts_once():
 
 
 def test_no_jobs_after_the_deadline():
-    rules = pb.Rules(deadline=time.time() + 1.0, epsilon=0.0, certainty=0.999)
+    question = pb.ParetoSet(epsilon=0.0, certainty=0.999)
+    budget = pb.Budget(deadline=time.time() + 1.0)
     begin = time.monotonic()
-    result = run(rules=rules, seconds=0.05)
+    result = run(question=question, budget=budget, seconds=0.05)
     assert result.ended == "deadline"
     assert time.monotonic() - begin < 120
 
@@ -319,7 +325,7 @@ def test_a_run_that_is_killed_from_outside_is_made_again_once(tmp_path, times):
 
 @pytest.mark.slow
 def test_the_text_of_an_undecided_result():
-    result = run(rules=pb.Rules(epsilon=0.001, max_runs=60, batch=(4, 4)))
+    result = run(question=pb.ParetoSet(epsilon=0.001), budget=pb.Budget(runs=60, batch=(4, 4)))
     assert isinstance(result, Result)
     assert not result.resolved
     assert "to go" in str(result)
@@ -341,9 +347,11 @@ direction = "minimize"
 clock = "reported"
 store = "race.db"
 
-[rules]
+[question]
 certainty = 0.95
-max_runs = 200
+
+[budget]
+runs = 200
 
 [instances]
 names = ["a", "b;$(touch hacked)", "../c", "'d'", "--e"]
@@ -401,11 +409,12 @@ def test_check_takes_the_arguments_of_race():
     taken, raced = signature(pb.check).parameters, signature(pb.race).parameters
     kinds = {name: parameter.kind for name, parameter in taken.items() if name in raced}
     assert list(kinds.items()) == [(name, parameter.kind) for name, parameter in raced.items()]
-    rules = pb.Rules(certainty=0.95)
-    check = pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=rules, store="no.db")
+    asked = {"question": pb.ParetoSet(certainty=0.95), "budget": pb.Budget(runs=9)}
+    check = pb.check([solvers.quick], ["i"], [10], direction="minimize", **asked, store="no.db")
     assert not check.problems
-    with pytest.raises(pb.DataError, match="rules=3"):
-        pb.check([solvers.quick], ["i"], [10], direction="minimize", rules=3)
+    for name in asked:
+        with pytest.raises(pb.DataError, match=f"{name}=3"):
+            pb.check([solvers.quick], ["i"], [10], direction="minimize", **{name: 3})
 
 
 def test_check_prints_no_control_characters():
@@ -424,7 +433,7 @@ def test_a_round_in_which_a_newcomer_alone_fails_is_kept():
     def broken(job):
         raise ValueError(f"out of paper on {job.name}")
 
-    with run(rules=pb.Rules(batch=(4, 4))) as result:
+    with run(question=pb.ParetoSet(), budget=pb.Budget(batch=(4, 4))) as result:
         before = result.n_runs
         status = result.add("broken", broken)
         assert result.n_runs > before

@@ -10,7 +10,7 @@ import pytest
 
 import polarbear as pb
 from course import decisions, run, told
-from disturbing import RULES
+from disturbing import BUDGET
 from polarbear.errors import StoreError
 from waiting import wait_until
 
@@ -43,14 +43,14 @@ kinds = {"append": (Store, "append")}
 kinds |= {name: (Dispatcher, name) for name in ("submit", "outcomes")}
 name, _, when = place.partition(" ")
 crash_in(*kinds[name], when == "before")
-course.run(where, 2, rules=course.short(int(sys.argv[4]))).close()
+course.run(where, 2, budget=course.short(int(sys.argv[4]))).close()
 """
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "race.db"
-    run(path, 2, rules=RULES).close()
+    run(path, 2, budget=BUDGET).close()
     return read(path)
 
 
@@ -67,12 +67,12 @@ def read(path):
 )
 def test_a_crash_at_this_place_changes_nothing(tmp_path, undisturbed, place, number):
     path = tmp_path / "race.db"
-    script = [sys.executable, "-c", CRASHING, str(path), place, str(number), str(RULES.max_runs)]
+    script = [sys.executable, "-c", CRASHING, str(path), place, str(number), str(BUDGET.runs)]
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     crashed = subprocess.run(script, env=environment, timeout=600, check=False)
     assert crashed.returncode in (137, 0)  # a race may submit less often than that
     assert (crashed.returncode == 137) or place.startswith("submit")
-    run(path, 2, rules=RULES).close()
+    run(path, 2, budget=BUDGET).close()
     found = read(path)
     assert told(found) == told(undisturbed)
     assert decisions(found) == decisions(undisturbed)
@@ -114,7 +114,7 @@ def test_the_clock_may_jump(tmp_path, monkeypatch, undisturbed, years, zone):
 
     monkeypatch.setattr(time, "time", jumping)
     path = tmp_path / "race.db"
-    run(path, 2, rules=RULES).close()
+    run(path, 2, budget=BUDGET).close()
     found = read(path)
     assert decisions(found) == decisions(undisturbed)
 
@@ -126,12 +126,12 @@ def test_a_full_disk_stops_the_race_with_a_sentence_and_it_goes_on_later(tmp_pat
         "import resource, signal, sys, course, polarbear as pb\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))\n"
-        "try:\n    course.run(sys.argv[1], 1, rules=course.short(int(sys.argv[2])))\n"
+        "try:\n    course.run(sys.argv[1], 1, budget=course.short(int(sys.argv[2])))\n"
         "except pb.StoreError as error:\n    sys.exit(f'said: {error}')\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(HERE)}
     full = subprocess.run(
-        [sys.executable, "-c", script, str(path), str(RULES.max_runs)],
+        [sys.executable, "-c", script, str(path), str(BUDGET.runs)],
         env=environment,
         timeout=600,
         check=False,
@@ -140,7 +140,7 @@ def test_a_full_disk_stops_the_race_with_a_sentence_and_it_goes_on_later(tmp_pat
     )
     assert full.stderr.startswith("said: "), full.stderr
     assert "Traceback" not in full.stderr
-    run(path, 2, rules=RULES).close()
+    run(path, 2, budget=BUDGET).close()
     found = read(path)
     assert told(found) == told(undisturbed)
     assert decisions(found) == decisions(undisturbed)

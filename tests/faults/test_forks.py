@@ -46,7 +46,7 @@ def race(runs, **more):
     return pb.race(
         {{"python": python, "program": program, "other": python}},
         range(60), [1, 10], direction="minimize", executor=2,
-        rules=pb.Rules(certainty=0.999, batch=(8, 8), max_runs=runs),
+        question=pb.ParetoSet(certainty=0.999), budget=pb.Budget(batch=(8, 8), runs=runs),
         fit=lambda rankings, seed: pb.fit(rankings, seed=seed, draws=100), **more,
     )
 

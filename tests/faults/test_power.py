@@ -19,13 +19,15 @@ import pytest
 
 from killing import fork, stored
 from polarbear.data.run import Run
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Started, Told
-from polarbear.racing.rules import Rules
+from polarbear.racing.model import Model
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.store.opening import open_store
 from waiting import wait_until
 
 LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
-BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, Rules())
+BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
 BATCH = 4
 
 

@@ -16,7 +16,7 @@ import pytest
 import batch
 import polarbear as pb
 from course import run
-from disturbing import CODE, RULES, Tally, meanwhile
+from disturbing import BUDGET, CODE, Tally, meanwhile
 
 HERE = Path(__file__).parents[1] / "support"
 OPTIONS = {
@@ -69,7 +69,7 @@ def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     tally = Tally()
     with cancelling(slurm, tally):
         spool = pb.SharedFolder(folder, patience=3.0, pause=0.05)
-        tally.race(run(executor=spool, seconds=0.02, rules=RULES).race.events)
+        tally.race(run(executor=spool, seconds=0.02, budget=BUDGET).race.events)
     assert tally.done == 1
     end = time.monotonic() + 60
     while slurm.running():  # workers leave when the race is over
@@ -94,7 +94,7 @@ def test_dask_on_slurm_makes_the_runs_of_a_race(slurm, tmp_path, monkeypatch, re
         cluster.adapt(minimum=2, maximum=2, interval="1s", wait_count=1)
         client.wait_for_workers(2, timeout=120)
         with cancelling(slurm, tally):
-            tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+            tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
     tally.report(report, "Dask workers as SLURM jobs (dask-jobqueue), one cancelled")
 
 

@@ -19,7 +19,7 @@ import clusters
 import killing
 import polarbear as pb
 from course import run
-from disturbing import CODE, LONG, RULES, UNTIL_GONE, Tally, meanwhile
+from disturbing import BUDGET, CODE, LONG, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, left
 from polarbear.coordinator.run_race import MAX_WORKER_LOSSES
 from polarbear.running.solvers.processes import find_descendants
@@ -34,7 +34,7 @@ WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::Res
 
 
 def begun(path, seconds, **more):
-    words = [str(path), "2", str(seconds), str(RULES.max_runs)]
+    words = [str(path), "2", str(seconds), str(BUDGET.runs)]
     script = [sys.executable, str(HERE / "course.py"), *words]
     return subprocess.Popen(script, stdout=subprocess.DEVNULL, **more)
 
@@ -165,7 +165,7 @@ def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
 
         with meanwhile(kill):
             folder = pb.SharedFolder(crew.folder, patience=2.0, pause=0.02)
-            tally.race(run(executor=folder, seconds=0.02, rules=RULES).race.events)
+            tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).race.events)
         crew.stop()
     tally.report(report, "worker of a folder killed (SIGKILL)")
 
@@ -185,7 +185,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
     tally = Tally()
     with meanwhile(stop):
         folder = pb.SharedFolder(crew.folder, patience=1.0, pause=0.02)
-        tally.race(run(executor=folder, seconds=0.02, rules=RULES).race.events)
+        tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).race.events)
     assert (tally.twice, tally.different) == (0, 0)
 
 
@@ -219,7 +219,7 @@ def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
         client.wait_for_workers(3, timeout=120)
         while tally.done < kills:
             with meanwhile(kill):
-                tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+                tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
     tally.report(report, "Dask worker killed (SIGKILL)")
 
 
@@ -241,7 +241,7 @@ def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
                 over.wait()
 
             with meanwhile(restart):
-                tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+                tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
             tally.done += 1
     tally.report(report, "Dask scheduler killed and started again")
 
@@ -262,6 +262,6 @@ def test_a_worker_of_dask_that_is_stopped_is_replaced_and_may_come_back(tmp_path
             over.wait()
 
         with meanwhile(stop):
-            tally.race(run(executor=client, seconds=0.05, rules=RULES).race.events)
+            tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
     tally.done = 1
     tally.report(report, "Dask worker stopped (SIGSTOP), later continued")

@@ -23,7 +23,6 @@ from polarbear.inference.e_values import (
     log_par,
     multiplicity,
 )
-from polarbear.racing.deciding import find_multiplicities
 from racers import drive, quick_fit, race_of
 
 EPSILON = 0.05
@@ -236,12 +235,13 @@ def test_the_error_is_shared_among_all_rivals_that_ever_come():
         assert sum(now + later) == pytest.approx(1, abs=1e-3)
 
 
-@pytest.mark.parametrize("control", ["per_member", "whole_race"])
-def test_the_shares_of_a_race_with_newcomers_and_returns(control):
+@pytest.mark.parametrize("errors", ["per_member", "whole_race"])
+def test_the_shares_of_a_race_with_newcomers_and_returns(errors):
     """Over all rivals that an algorithm meets, in any order of entry, they sum to at most 1."""
     rng = np.random.default_rng(3)
+    question = pb.ParetoSet(errors=errors)
     for _ in range(20):
-        race = race_of(("good", "twin"), rules=pb.Rules(error_control=control, max_runs=8))
+        race = race_of(("good", "twin"), question=question, budget=pb.Budget(runs=8))
         drive(race)
         state = race.state
         names = ["good", "twin", *(f"n{k}" for k in range(6))]
@@ -253,14 +253,16 @@ def test_the_shares_of_a_race_with_newcomers_and_returns(control):
             elif len(state.racing) > 2:
                 race.remove(name)
             present = race.pareto
-            for row, shares in zip(present, find_multiplicities(state, present), strict=True):
+            log_k = question.log_thresholds(state.view(), present)
+            multiplicities = np.exp(log_k) * (1 - question.certainty)
+            for row, shares in zip(present, multiplicities.tolist(), strict=True):
                 for column, share in zip(present, shares, strict=True):
                     if row != column:
                         # The threshold of a pair never changes.
                         assert met.setdefault((row, column), share) == share
         totals = [sum(1 / k for (_, of), k in met.items() if of == name) for name in names]
         assert max(totals) <= 1 + 1e-12
-        if control == "whole_race":
+        if errors == "whole_race":
             assert sum(totals) <= 1 + 1e-12
 
 
@@ -386,8 +388,9 @@ def test_a_confidence_sequence_covers_mean_scores_with_ties():
 
 
 def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
-    rules = pb.Rules(certainty=0.9, batch=(2, 8), max_runs=2000)
-    careful = drive(race_of(seed=1, rules=rules))
+    question = pb.ParetoSet(certainty=0.9)
+    budget = pb.Budget(batch=(2, 8), runs=2000)
+    careful = drive(race_of(seed=1, question=question, budget=budget))
     assert "bad" in careful.eliminated
     assert careful.spent.runs > drive(race_of(seed=1)).spent.runs
 
@@ -395,7 +398,7 @@ def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
         return replace(quick_fit(rankings, seed=seed), diagnostics=Diagnostics(problems=("none",)))
 
     with pytest.warns(pb.FitWarning, match="has no forecast"):
-        blind = drive(race_of(seed=1, rules=rules, fit=doubtful))
+        blind = drive(race_of(seed=1, question=question, budget=budget, fit=doubtful))
     assert "bad" in blind.eliminated
     assert blind.eliminated["bad"].probability is None
     assert pb.Race.from_events(blind.events, fit=doubtful).pareto == blind.pareto

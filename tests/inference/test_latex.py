@@ -97,19 +97,27 @@ def test_the_paragraph_of_a_posterior_has_its_numbers(posterior):
 
 
 @pytest.mark.parametrize(
-    ("rules", "parts"),
+    ("question", "runs", "parts"),
     [
-        (pb.Rules(), ["if e-values showed", "ever eliminated with probability at most 0.05"]),
-        (pb.Rules.paper(), ["posterior probability 0.99 or more", "makes errors more frequent"]),
-        (pb.Rules(preference=pb.preferences.at(10)), ["at a known budget", "Chosen: a1."]),
-        (pb.Rules(baseline="a1"), ["tested against a1", "Failed: a2, a3."]),
-        (pb.Rules(max_runs=24), ["(max_runs)", "stayed open", "are undecided"]),
+        (
+            pb.ParetoSet(),
+            None,
+            ["if e-values showed", "ever eliminated with probability at most 0.05"],
+        ),
+        (
+            pb.PaperParetoSet(),
+            None,
+            ["posterior probability 0.99 or more", "makes errors more frequent"],
+        ),
+        (pb.Choice(pb.preferences.at(10)), None, ["at a known budget", "Chosen: a1."]),
+        (pb.NoWorse("a1"), None, ["tested against a1", "Failed: a2, a3."]),
+        (pb.ParetoSet(), 24, ["(budget of runs spent)", "stayed open", "are undecided"]),
     ],
 )
-def test_the_paragraph_of_a_race_says_how_it_decided(recorded, rules, parts):
-    race = pb.replay(recorded, rules)
+def test_the_paragraph_of_a_race_says_how_it_decided(recorded, question, runs, parts):
+    race = pb.replay(recorded, question, budget=pb.Budget(runs=runs))
     text = race.describe_methods()
-    for part in [*parts, rules.guarantee, f"made {race.n_runs:,} runs in {race.rounds} round"]:
+    for part in [*parts, question.guarantee, f"made {race.n_runs:,} runs in {race.rounds} round"]:
         assert part in text
 
 

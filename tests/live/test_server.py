@@ -38,7 +38,9 @@ PROTECTING = {
 def store(tmp_path):
     """The store of a race that was run."""
     path = tmp_path / "race.db"
-    race = drive(race_of(fit=pb.fit, rules=pb.Rules(certainty=0.9, max_runs=60)))
+    race = drive(
+        race_of(fit=pb.fit, question=pb.ParetoSet(certainty=0.9), budget=pb.Budget(runs=60))
+    )
     with pb.open_store(path) as store:
         store.append(race.events)
     return path
@@ -262,7 +264,7 @@ def test_a_report_is_made_again_only_after_new_events(tmp_path, monkeypatch):
     monkeypatch.setattr("polarbear.live.snapshots.MIN_INTERVAL_SECONDS", 0.0)
     monkeypatch.setattr("polarbear.live.snapshots.MAX_CPU_SHARE", 1.0)
     path = str(tmp_path / "race.db")
-    race = race_of(rules=pb.Rules(certainty=0.9, batch=(8, 8)), fit=pb.fit)
+    race = race_of(question=pb.ParetoSet(certainty=0.9), budget=pb.Budget(batch=(8, 8)), fit=pb.fit)
     monkeypatch.setattr("polarbear.racing.model.Model.make_fit", lambda _: counted)
     with pb.open_store(path) as store:
         stored = 0
@@ -315,7 +317,9 @@ def test_reports_keep_to_their_share_of_time(store, monkeypatch):
 
 
 def test_a_race_in_a_database_is_served_without_its_password(server):
-    race = drive(race_of(fit=pb.fit, rules=pb.Rules(certainty=0.9, max_runs=30)))
+    race = drive(
+        race_of(fit=pb.fit, question=pb.ParetoSet(certainty=0.9), budget=pb.Budget(runs=30))
+    )
     where = f"{server.url}#served"
     with pb.open_store(where) as store:
         store.append(race.events)

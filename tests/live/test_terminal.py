@@ -17,9 +17,9 @@ from polarbear.cli.main import main
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.live.json_lines import to_line
 from polarbear.live.pace import Pace
-from polarbear.racing.events import Forecast
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Forecast
 from polarbear.racing.ledger import Spent
-from polarbear.racing.rules import Rules
 from racers import drive, race_of
 from typed import begun, command, prepared
 from waiting import PATIENCE, wait_until
@@ -57,8 +57,8 @@ def status_of(n, *, out=0, **more):
         n_rounds=4,
         n_open_pairs=n,
         spent=Spent(900, 123_456.0),
+        budget=Budget(runs=5000, time=1e6),
         requested=Spent(900, 123_456.0),
-        rules=Rules(max_runs=5000, max_time=1e6),
         clock="evaluations",
         forecast=Forecast((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
         n_since_decision=10,
@@ -144,7 +144,7 @@ def test_a_warning_is_wrapped_and_not_cut():
     for columns in (60, 80, 120):
         picture = " ".join(drawn(status_of(3), columns=columns, news=[warning]).split())
         assert warning in picture
-    left = drawn(status_of(3, n_unused_instances=5, rules=Rules()), columns=80)
+    left = drawn(status_of(3, n_unused_instances=5, budget=Budget()), columns=80)
     assert "there may be too few instances to settle it" in " ".join(left.split())
 
 
@@ -193,11 +193,11 @@ def test_remaining_runs_follow_from_pace_and_limits():
     left = pace.remaining(status)
     assert (left.runs, left.least, left.most) == (190, 90, 890)
     assert left.seconds == pytest.approx(38)
-    left = pace.remaining(replace(status, rules=Rules(max_runs=950)))
-    assert (left.runs, left.limit) == (50 + 9, "max_runs")
+    left = pace.remaining(replace(status, budget=Budget(runs=950)))
+    assert (left.runs, left.limit) == (50 + 9, "budget")
     assert pace.remaining(replace(status, n_unused_instances=15)).limit == "instances"
     endless = Forecast((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
-    line = to_line(replace(status, forecast=endless, rules=Rules()), pace)
+    line = to_line(replace(status, forecast=endless, budget=Budget()), pace)
     assert line["remaining"]["seconds"] is None
     assert json.dumps(line, allow_nan=False)
 
@@ -243,7 +243,7 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     assert pb.Race.from_events(events).ask()
     with Terminal(words) as again:
         assert again.wait() == 0
-        assert "ended       max_runs" in again.text()
+        assert "ended       budget of runs spent" in again.text()
     assert decisions(read_events(path)) == decisions(undisturbed)
     assert told(read_events(path)) == told(undisturbed)
 
@@ -269,7 +269,7 @@ def test_lines_if_there_is_no_terminal(tmp_path, capfd):
     assert "\x1b" not in output.err
     assert "worst is dominated by" in output.err
     assert "round 1: " in output.err
-    assert "ended       max_runs" in output.out
+    assert "ended       budget of runs spent" in output.out
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     assert not output.err
     *lines, last = map(json.loads, output.out.splitlines())
     assert any("round 1: " in text for line in lines for text in line["news"])
-    assert lines[-1]["ended"] == last["ended"] == "max_runs"
+    assert lines[-1]["ended"] == last["ended"] == "budget of runs spent"
     assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
     assert set(last["eliminated"]) == {"worst"}
     assert {one["algorithm"]: one["status"] for one in last["statuses"]}["worst"] == "dominated"

@@ -30,7 +30,7 @@ def posterior(runs):
 
 @pytest.fixture(scope="module")
 def replayed(runs):
-    return pb.replay(runs, pb.Rules(certainty=0.95))
+    return pb.replay(runs, pb.ParetoSet(certainty=0.95))
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ IN_CI = ("five", "one time")
 )
 def case(request):
     runs = CASES[request.param]
-    return runs, pb.fit(runs), pb.replay(runs, pb.Rules(certainty=0.9))
+    return runs, pb.fit(runs), pb.replay(runs, pb.ParetoSet(certainty=0.9))
 
 
 def texts(ax):

@@ -6,16 +6,18 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.inference.e_values import preference_evidence
-from polarbear.racing.choosing import choose
 from polarbear.racing.events import from_json, to_json
+from polarbear.racing.questions.choice import choose
 from polarbear.selection.preferences import parse_preference
 from racers import TIMES, check_invariants, drive, race_of, solve
 
 EARLY, LATE = pb.preferences.between(1, 2), pb.preferences.at(4)
 
 
-def rules(preference=EARLY, **changes):
-    return pb.Rules(**{"preference": preference, "batch": (4, 16), "max_runs": 4000, **changes})
+def choice(preference=EARLY, runs=4000, **more):
+    """The question and the budget of a race for a choice."""
+    budget = pb.Budget(batch=(4, 16), runs=runs)
+    return {"question": pb.Choice(preference, **more), "budget": budget}
 
 
 def literal(rankings, weights, a, b):
@@ -64,34 +66,34 @@ def test_the_choice_is_that_of_select():
         weights = np.array([0.7, 0.3])
         preference = pb.preferences.Linear("", lambda _times, _clock, w=weights: w)
         best = pb.select(posterior, preference, size=size, repeats=False).choices[0]
-        choice = choose(posterior.ratings, weights, size)
-        names = {posterior.algorithms[k] for k in np.flatnonzero(choice.chosen)}
+        found = choose(posterior.ratings, weights, size)
+        names = {posterior.algorithms[k] for k in np.flatnonzero(found.chosen)}
         assert names == {*best.algorithms}
-        assert choice.regret.mean() == pytest.approx(best.regret, abs=1e-6)
-        assert choice.regret.min() >= -1e-12
+        assert found.regret.mean() == pytest.approx(best.regret, abs=1e-6)
+        assert found.regret.min() >= -1e-12
 
 
 @pytest.mark.parametrize(("preference", "best"), [(EARLY, "early"), (LATE, "late")])
 def test_a_race_for_a_budget_chooses_and_spends_less(preference, best):
     names = ("early", "late", "bad", "worst")
-    race = drive(race_of(names, rules=rules(preference), seed=3))
+    race = drive(race_of(names, **choice(preference), seed=3))
     assert (race.ended, race.chosen) == ("resolved", (best,))
     assert [one.algorithm for one in race.statuses() if one.status == "chosen"] == [best]
     check_invariants(race)
-    full = drive(race_of(names, rules=pb.Rules(batch=(4, 16), max_runs=4000), seed=3))
+    full = drive(race_of(names, **{**choice(), "question": pb.ParetoSet()}, seed=3))
     assert race.spent.time < full.spent.time
     again = pb.Race.from_events([from_json(to_json(event)) for event in race.events])
     assert again.chosen == race.chosen
 
 
 def test_no_run_is_longer_than_the_last_time_that_counts():
-    race = race_of(("early", "late"), rules=rules(EARLY))
+    race = race_of(("early", "late"), **choice(EARLY))
     jobs = race.ask()
     assert {job.horizon for job in jobs} == {2.0}
 
 
 def test_a_newcomer_is_compared_with_the_choice_alone():
-    race = drive(race_of(("late", "bad", "worst"), rules=rules(EARLY), seed=1))
+    race = drive(race_of(("late", "bad", "worst"), **choice(EARLY), seed=1))
     before = race.chosen
     race.add("early")
     jobs = race.ask()
@@ -105,26 +107,25 @@ def test_a_newcomer_is_compared_with_the_choice_alone():
 def test_portfolios_and_regret():
     both = drive(
         race_of(
-            ("early", "late", "bad", "worst"), rules=rules(pb.preferences.between(), portfolio=2)
+            ("early", "late", "bad", "worst"),
+            **choice(pb.preferences.between(), size=2),
         )
     )
     assert both.chosen == ("early", "late")
-    loose = drive(race_of(("early", "late", "bad"), rules=rules(EARLY, regret=0.5)))
+    loose = drive(race_of(("early", "late", "bad"), **choice(EARLY, regret=0.5)))
     assert loose.ended == "resolved"
     assert loose.rounds == 1
 
 
 def test_what_makes_no_sense_is_refused():
-    for wrong in ({"regret": 0.1}, {"portfolio": 2}):
-        with pytest.raises(pb.DataError, match="need a preference"):
-            pb.Rules(**wrong)
-    with pytest.raises(pb.DataError, match="per_member"):
-        pb.Rules(preference=EARLY, error_control="per_look")
+    for name in ("regret", "size"):
+        with pytest.raises(pb.DataError, match=f"^{name}=0: expected a number"):
+            pb.Choice(EARLY, **{name: 0})
     with pytest.raises(pb.DataError, match="weights on times"):
-        pb.Rules(preference=lambda t: t)
-    weights = pb.Rules(preference=EARLY).resolve_preference(TIMES, "time")
+        pb.Choice(lambda t: t)
+    weights = pb.Choice(EARLY).at(TIMES, "time")
     with pytest.raises(pb.DataError, match="3 weights, but the race has 2"):
-        weights.resolve_preference([1, 2], "time")
+        weights.at([1, 2], "time")
 
 
 @pytest.mark.slow
@@ -134,8 +135,8 @@ def test_two_preferences_in_a_file_are_refused():
 
 
 def test_a_race_that_is_not_settled_claims_nothing_of_its_choice():
-    race = drive(race_of(("good", "twin"), rules=rules(max_runs=16)))
-    assert race.ended == "max_runs"
+    race = drive(race_of(("good", "twin"), **choice(runs=16)))
+    assert race.ended == "budget of runs spent"
     assert "a settled choice is behind another algorithm by more than 0.05" in str(race)
 
 

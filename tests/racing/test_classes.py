@@ -1,11 +1,10 @@
 """Races with classes of instances: eliminated is what is dominated in every class."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import polarbear as pb
+from polarbear.racing.questions.stored import question_from_plain, question_to_plain
 from racers import quick_fit
 
 N, SHARE = 240, 0.25
@@ -24,18 +23,19 @@ def record_runs(skill=SKILL, seed=0):
     return pb.Runs.from_records(records, direction="maximize")
 
 
-RULES = pb.Rules(classes=KINDS, batch=(8, 32))
+QUESTION = pb.ParetoSet(classes=KINDS)
+BUDGET = pb.Budget(batch=(8, 32))
 
 
 def test_only_what_is_dominated_in_every_class_is_eliminated():
     runs = record_runs()
-    overall = pb.replay(runs, replace(RULES, classes=()), times=[1.0], fit=quick_fit)
+    overall = pb.replay(runs, pb.ParetoSet(), budget=BUDGET, times=[1.0], fit=quick_fit)
     assert "a1" not in overall.pareto
-    by_class = pb.replay(runs, RULES, times=[1.0], fit=quick_fit)
+    by_class = pb.replay(runs, QUESTION, budget=BUDGET, times=[1.0], fit=quick_fit)
     assert set(by_class.pareto) == {"a1", "a2"}
     assert by_class.eliminated["a3"].by in ("a1", "a2")
     some = {name: kind for name, kind in KINDS.items() if kind == "y"}
-    asked = pb.replay(runs, replace(RULES, classes=some), times=[1.0], fit=quick_fit)
+    asked = pb.replay(runs, pb.ParetoSet(classes=some), budget=BUDGET, times=[1.0], fit=quick_fit)
     assert set(asked.pareto) == {"a2"}
 
 
@@ -43,7 +43,8 @@ def test_a_member_of_one_class_is_seldom_eliminated():
     wrong = 0
     skill = {"x": (0.0, 0.0, -1.0), "y": (-2.0, 2.0, -3.0)}  # in x, a1 and a2 are equally good
     for seed in range(6):
-        result = pb.replay(record_runs(skill, seed), RULES, times=[1.0], seed=seed, fit=quick_fit)
+        runs = record_runs(skill, seed)
+        result = pb.replay(runs, QUESTION, budget=BUDGET, times=[1.0], seed=seed, fit=quick_fit)
         wrong += "a1" in result.eliminated
         assert "a3" in result.eliminated
     assert wrong <= 1  # at most 1 in 20 is expected
@@ -58,11 +59,9 @@ def test_statuses_in_each_class():
     }
 
 
-def test_rules_with_classes():
-    assert pb.Rules.from_plain(RULES.plain()) == RULES
+def test_a_question_with_classes():
+    assert question_from_plain(question_to_plain(QUESTION)) == QUESTION
     bound = "A given member of the Pareto set of a class is ever eliminated"
-    assert RULES.guarantee.startswith(bound)
-    with pytest.raises(pb.DataError, match="a race with classes needs error_control"):
-        pb.Rules(classes=KINDS, error_control="per_look")
+    assert QUESTION.guarantee.startswith(bound)
     with pytest.raises(pb.DataError, match="expected a mapping from instances to classes"):
-        pb.Rules(classes={"i1": 3})
+        pb.ParetoSet(classes={"i1": 3})

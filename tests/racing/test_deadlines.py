@@ -56,14 +56,17 @@ def test_races_take_them_and_races_without_a_clock_say_so():
         time.sleep(0.2)
         yield 1, job.rng.random()
 
-    rules = pb.Rules(deadline="1s", epsilon=0.0, certainty=0.999)
+    question = pb.ParetoSet(epsilon=0.0, certainty=0.999)
+    budget = pb.Budget(deadline="1s")
     given = {"direction": "minimize", "executor": 1}
-    found = pb.race({"a": slow, "b": slow}, range(999), [1], rules=rules, **given)
+    found = pb.race(
+        {"a": slow, "b": slow}, range(999), [1], question=question, budget=budget, **given
+    )
     assert found.ended == "deadline"
-    assert abs(found.race.rules.deadline - time.time()) < timedelta(minutes=10).total_seconds()
+    assert abs(found.race.budget.deadline - time.time()) < timedelta(minutes=10).total_seconds()
     with pytest.raises(DataError, match='write "28800s"'):
-        pb.race({"a": slow, "b": slow}, [1], [1], rules=pb.Rules(deadline=28_800), **given)
+        pb.race({"a": slow, "b": slow}, [1], [1], budget=pb.Budget(deadline=28_800), **given)
     with pytest.raises(DataError, match="expected a duration"):
-        pb.Rules(deadline="soon")
+        pb.Budget(deadline="soon")
     with pytest.raises(DataError, match="a Race has no clock"):
-        race_of(rules=rules).ask(1.0)
+        race_of(question=question, budget=budget).ask(1.0)

@@ -1,4 +1,4 @@
-"""Events: what is written is read again, in every version."""
+"""Events: what is written is read again."""
 
 import json
 
@@ -9,20 +9,19 @@ from hypothesis import strategies as st
 
 from polarbear.data.run import Run, Status, normalise_run
 from polarbear.errors import DataError
-from polarbear.racing import events
+from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Assessed, Decision, Eliminated, Forecast, Open
 from polarbear.racing.events import (
     Added,
     Asked,
     Continued,
     Decided,
-    Eliminated,
     Ended,
     Extended,
     Failed,
-    Forecast,
     Imported,
     Offered,
-    Open,
     Removed,
     Started,
     Superseded,
@@ -31,15 +30,40 @@ from polarbear.racing.events import (
     to_json,
 )
 from polarbear.racing.jobs import RunId, job
-from polarbear.racing.rules import Rules
+from polarbear.racing.model import Model
+from polarbear.racing.questions.choice import Choice
+from polarbear.racing.questions.no_worse import NoWorse
+from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
+from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.stored import question_from_plain
+from polarbear.selection.preferences import Weights
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
-RULES = st.builds(
-    Rules,
-    certainty=st.sampled_from([0.9, 0.99]),
+CERTAINTIES = st.sampled_from([0.9, 0.99])
+QUESTIONS = st.one_of(
+    st.builds(
+        ParetoSet,
+        certainty=CERTAINTIES,
+        errors=st.sampled_from(["per_member", "whole_race"]),
+        classes=st.none() | st.dictionaries(NAMES, NAMES),
+    ),
+    st.builds(
+        Choice,
+        st.builds(Weights, NAMES, st.lists(st.floats(0, 1), min_size=1).map(tuple)),
+        certainty=CERTAINTIES,
+        regret=st.none() | st.just(0.01),
+        size=st.integers(1, 3),
+    ),
+    st.builds(NoWorse, NAMES, certainty=CERTAINTIES),
+    st.builds(
+        PaperParetoSet, certainty=CERTAINTIES, elimination=st.sampled_from(["joint", "pointwise"])
+    ),
+)
+BUDGETS = st.builds(
+    Budget,
     batch=st.sampled_from([(1, 1), (8, 64)]),
-    max_runs=st.none() | st.integers(0, 99),
-    max_time=st.none() | st.floats(0, 1e9),
+    runs=st.none() | st.integers(0, 99),
+    time=st.none() | st.floats(0, 1e9),
 )
 VALUES = st.lists(st.floats(allow_nan=False), max_size=4)
 RUNS = st.builds(
@@ -54,6 +78,12 @@ RUNS = st.builds(
 )
 KEYS = st.builds(RunId, NAMES, NAMES, st.integers(0, 3))
 JOBS = st.builds(job, st.integers(), KEYS, st.floats(0, 9), st.none() | st.integers(0, 3))
+
+
+def assessed(name, prob):
+    return Assessed.of(AlgorithmStatus(name, "member", prob))
+
+
 THREE = st.tuples(st.floats(0), st.floats(0), st.floats(0))
 EVENTS = st.one_of(
     st.builds(
@@ -63,9 +93,11 @@ EVENTS = st.one_of(
         st.sampled_from(["minimize", "maximize"]),
         NAMES,
         st.booleans(),
-        RULES,
+        QUESTIONS,
+        BUDGETS,
+        st.just(Model()),
     ),
-    st.builds(Extended, RULES),
+    st.builds(Extended, QUESTIONS, BUDGETS),
     st.builds(Offered, st.lists(NAMES).map(tuple)),
     st.builds(Added, NAMES),
     st.builds(Removed, NAMES, NAMES),
@@ -79,14 +111,21 @@ EVENTS = st.one_of(
     st.builds(
         Decided,
         st.integers(0, 9),
-        st.lists(st.builds(Eliminated, NAMES, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
-        st.lists(
-            st.builds(Open, NAMES, NAMES, st.integers(1, 2**200), st.floats(0)), max_size=2
-        ).map(tuple),
-        st.integers(1, 64),
-        st.lists(st.tuples(NAMES, st.floats(0, 1e9)), max_size=2).map(tuple),
-        st.none() | st.builds(Forecast, THREE, THREE),
-        st.lists(NAMES, max_size=2).map(tuple),
+        st.builds(
+            Decision,
+            st.lists(
+                st.builds(Open, NAMES, NAMES, st.integers(1, 2**200), st.floats(0)), max_size=2
+            ).map(tuple),
+            st.integers(1, 64),
+            st.lists(st.builds(Eliminated, NAMES, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
+            st.lists(st.builds(assessed, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
+            st.lists(NAMES, max_size=2).map(tuple),
+            st.lists(st.tuples(NAMES, st.floats(0, 1e9)), max_size=2).map(tuple),
+            st.none() | st.builds(Forecast, THREE, THREE),
+            st.lists(NAMES, max_size=2).map(tuple),
+            st.booleans(),
+        ),
+        st.booleans(),
     ),
 )
 
@@ -99,42 +138,14 @@ def test_what_is_written_is_read_again(event):
     json.loads(line, parse_constant=pytest.fail)  # no infinities: others read it too
 
 
-def test_an_older_version_is_brought_up_to_date(monkeypatch):
-    old = to_json(Added("a"))
-
-    def upgrade(plain, _):
-        if plain["event"] == "added":
-            plain["algorithm"] = plain["algorithm"].upper()
-        return plain
-
-    monkeypatch.setattr(events, "VERSION", 3)
-    monkeypatch.setitem(events.UPGRADES, 2, upgrade)
-    assert from_json(old) == Added("A")
-    assert json.loads(to_json(Added("a")))["version"] == 3
-
-
-@given(st.integers(), st.lists(KEYS, min_size=1, max_size=4), st.data())
-def test_jobs_of_version_1_are_extensions_by_their_seeds(seed, keys, data):
-    """A job says since version 2 which repetition it extends; before, its seed did."""
-    jobs = []
-    for key in keys:
-        extends = data.draw(st.sampled_from([None, *range(key.repetition)]))
-        jobs.append(job(seed, key, 4.0, extends))
-    rows = [list(one)[:-1] for one in jobs]
-    line = json.dumps({"event": "asked", "version": 1, "jobs": rows, "round": 3})
-    assert from_json(line, seed=seed) == Asked(tuple(jobs), 3)
-    if any(key.repetition for key in keys):
-        with pytest.raises(DataError, match="pass the seed of the race as seed"):
-            from_json(line)
-    else:
-        assert from_json(line) == Asked(tuple(jobs), 3)
-
-
 def test_a_field_that_a_line_lacks_has_its_default():
-    line = (
-        '{"event": "decided", "version": 2, "round": 0, "eliminated": [], "open": [], "batch": 8}'
-    )
-    assert from_json(line) == Decided(0, (), (), 8)
+    line = '{"event": "decided", "version": 1, "round": 0, "decision": {"open": [], "batch": 8}}'
+    assert from_json(line) == Decided(0, Decision((), 8))
+
+
+def test_an_event_of_a_later_version_is_refused():
+    with pytest.raises(DataError, match="version 2, but this program reads versions up to 1"):
+        from_json('{"event": "added", "version": 2, "algorithm": "a"}')
 
 
 @pytest.mark.parametrize(
@@ -164,30 +175,46 @@ def test_arrays_become_plain_numbers():
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("kind", "wrong"),
     [
-        {"certainty": 1.0},
-        {"certainty": "x"},
-        {"epsilon": 0.5},
-        {"elimination": "none"},
-        {"resolution": "some"},
-        {"error_control": "twice"},
-        {"batch": (8, 4)},
-        {"batch": 8},
-        {"max_runs": -1},
-        {"max_runs": 2.5},
-        {"max_time": "long"},
-        {"deadline": float("nan")},
-        {"retries": None},
-        {"retries": True},
+        (ParetoSet, {"certainty": 1.0}),
+        (ParetoSet, {"certainty": "x"}),
+        (ParetoSet, {"epsilon": 0.5}),
+        (ParetoSet, {"resolution": "some"}),
+        (ParetoSet, {"errors": "twice"}),
+        (PaperParetoSet, {"certainty": 1.0}),
+        (PaperParetoSet, {"epsilon": 0.5}),
+        (PaperParetoSet, {"elimination": "none"}),
+        (PaperParetoSet, {"resolution": "some"}),
+        (Budget, {"batch": (8, 4)}),
+        (Budget, {"batch": 8}),
+        (Budget, {"runs": -1}),
+        (Budget, {"runs": 2.5}),
+        (Budget, {"time": "long"}),
+        (Budget, {"deadline": float("nan")}),
+        (Budget, {"retries": None}),
+        (Budget, {"retries": True}),
+        (Budget, {"failures": -1}),
+        (Budget, {"overlap": 0.5}),
     ],
 )
-def test_rules_that_make_no_sense_are_refused(wrong):
+def test_what_makes_no_sense_is_refused(kind, wrong):
     (name,) = wrong
     with pytest.raises(DataError, match=f"^{name}="):
-        Rules(**wrong)
+        kind(**wrong)
 
 
-def test_a_rule_of_another_version_is_named():
-    with pytest.raises(DataError, match="unknown rule 'beta'"):
-        Rules.from_plain({"beta": 1})
+@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"epsilon": 0.5}, {"certainty": 0.5}])
+def test_a_baseline_needs_a_margin_and_a_certainty(wrong):
+    (name,) = wrong
+    with pytest.raises(DataError, match=f"^{name}="):
+        NoWorse("a", **wrong)
+
+
+def test_a_field_of_another_version_is_named():
+    with pytest.raises(DataError, match="ParetoSet has no 'beta'"):
+        question_from_plain({"beta": 1})
+    with pytest.raises(DataError, match="no question 'Best': expected one of ParetoSet, Choice"):
+        question_from_plain({"kind": "Best"})
+    with pytest.raises(DataError, match="unknown limit 'beta'"):
+        Budget.from_plain({"beta": 1})

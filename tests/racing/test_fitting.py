@@ -4,7 +4,7 @@ import pytest
 import polarbear as pb
 from polarbear.racing import fitting
 from polarbear.racing.events import Decided
-from racers import per_look
+from racers import PerLook
 
 
 @pytest.fixture(scope="module")
@@ -16,12 +16,13 @@ def runs():
 
 def eliminated(found):
     decisions = [event for event in found.events if isinstance(event, Decided)]
-    return [one for event in decisions for one in event.eliminated]
+    return [one for event in decisions for one in event.decision.eliminated]
 
 
 def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeypatch):
-    rules = per_look(certainty=0.95, batch=(8, 8))
-    thorough = pb.replay(runs, rules)
+    question = PerLook(certainty=0.95)
+    budget = pb.Budget(batch=(8, 8))
+    thorough = pb.replay(runs, question, budget=budget)
     asked = []
 
     def fit(rankings, *, seed, draws=None):
@@ -30,7 +31,7 @@ def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeyp
 
     monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
     monkeypatch.setattr(fitting, "default_fit", fit)
-    screened = pb.replay(runs, rules, fit=fit)
+    screened = pb.replay(runs, question, budget=budget, fit=fit)
     assert [one.algorithm for one in eliminated(screened)] == [
         one.algorithm for one in eliminated(thorough)
     ]
@@ -41,7 +42,7 @@ def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeyp
 
 
 def test_the_posterior_of_a_race_has_all_draws(runs):
-    found = pb.replay(runs, pb.Rules(max_runs=96))
+    found = pb.replay(runs, budget=pb.Budget(runs=96))
     assert len(found.posterior.draws) > fitting.SCREENING_DRAWS
     again = pb.Race.from_events(found.events)
     assert np.array_equal(again.posterior.draws, found.posterior.draws)

@@ -5,7 +5,7 @@ import pytest
 import polarbear as pb
 from polarbear.racing.events import Decided, from_json, to_json
 from polarbear.racing.planning import _informative_horizon
-from racers import check_invariants, drive, per_look, race_of
+from racers import PerLook, check_invariants, drive, race_of
 
 
 def made(race, name):
@@ -14,7 +14,8 @@ def made(race, name):
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 30])
 def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
-    race = drive(race_of(("early", "late"), rules=per_look(batch=(2, 8)), seed=2))
+    budget = pb.Budget(batch=(2, 8))
+    race = drive(race_of(("early", "late"), question=pb.ParetoSet(), budget=budget, seed=1))
     before = race.pareto
     race.add("good", max_runs=limit)
     drive(race)
@@ -32,7 +33,9 @@ def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
 
 
 def test_the_time_of_a_candidate_is_limited_and_others_race_on():
-    race = race_of(("early", "late"), rules=per_look(certainty=0.9, batch=(2, 4)), seed=2)
+    race = race_of(
+        ("early", "late"), question=PerLook(certainty=0.9), budget=pb.Budget(batch=(2, 4)), seed=2
+    )
     race.add("twin", max_time=9.0)
     race.add("good")
     drive(race)
@@ -48,13 +51,13 @@ def test_a_limit_that_makes_no_sense_is_refused():
 
 
 def test_a_pair_of_candidates_at_their_limits_has_no_forecast():
-    race = race_of(("early", "late"), rules=per_look(batch=(2, 8)), seed=2)
+    race = race_of(("early", "late"), question=PerLook(), budget=pb.Budget(batch=(2, 8)), seed=2)
     for name in ("good", "twin"):
         race.add(name, max_runs=6)
     drive(race)
     assert race.ended == "limits of candidates"
     decided = [event for event in race.events if isinstance(event, Decided)]
-    needed = {(one.first, one.second): one.need for one in decided[-1].open}
+    needed = {(one.first, one.second): one.need for one in decided[-1].decision.open}
     assert needed["good", "twin"] == float("inf")
 
 

@@ -17,7 +17,7 @@ from polarbear.racing.planning import EXTENSION_FACTOR
 from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, check_invariants, drive, history, per_look, quick_fit, race_of, solve
+from racers import TIMES, PerLook, check_invariants, drive, history, quick_fit, race_of, solve
 
 NAMES = [f"f{k}" for k in range(12)]
 
@@ -99,7 +99,10 @@ def test_a_store_knows_them_as_well(race, tmp_path):
 def test_a_longer_run_that_crashes_counts_with_what_it_found():
     for seed in range(20):
         one = race_of(
-            instances=NAMES, seed=seed, rules=per_look(certainty=0.9, batch=(2, 8), retries=1)
+            instances=NAMES,
+            seed=seed,
+            question=PerLook(certainty=0.9),
+            budget=pb.Budget(batch=(2, 8), retries=1),
         )
         while jobs := one.ask():
             again = map_extensions(jobs)
@@ -146,7 +149,7 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
     # Seed 0 is left out: all 60 instances leave its early lead at P = .938, which is no certainty.
     for seed in range(1, 6):
         runs = pb.simulation.simulate_runs(truth, 60, persistence=0.5, seed=seed)
-        found = pb.replay(runs, per_look(certainty=0.95), seed=seed)
+        found = pb.replay(runs, PerLook(certainty=0.95), seed=seed)
         assert found.resolved
         assert len(found.pareto) == 2
         assert found.saved > 0.4
@@ -155,20 +158,20 @@ def test_it_settles_what_short_runs_on_few_instances_cannot():
 def test_a_way_that_needs_more_instances_than_there_are_is_none():
     # They change places: cheap at the first time with many instances, or dear at the last with few.
     pair = leads([0.3, -3.0, 3.0 - 2.0])
-    assert choose_horizons(pair, LATE, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
-    assert choose_horizons(pair, LATE, 2, per_look(), LOOK, total=40).until.tolist() == [
-        100.0,
-        100.0,
-    ]
+    cheap, few = (
+        choose_horizons(pair, LATE, 2, pb.Budget(), LOOK, "at_par", total) for total in (np.inf, 40)
+    )
+    assert cheap.until.tolist() == [1.0, 1.0]
+    assert few.until.tolist() == [100.0, 100.0]
 
 
 def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
     close = leads([0.3, 0.3, 0.3], spread=0.05, seen=1000.0)
     wide = leads([0.3, 0.3, 0.3], spread=0.5, seen=10.0)
-    assert (
-        choose_horizons(close._replace(spread=wide.spread), LATE, 2, per_look(), LOOK, 1001) is None
-    )
-    assert choose_horizons(wide, LATE, 2, per_look(), LOOK, 60) is not None  # if the lead is larger
+    same = close._replace(spread=wide.spread)
+    assert choose_horizons(same, LATE, 2, pb.Budget(), LOOK, "at_par", 1001) is None
+    # The lead may be larger.
+    assert choose_horizons(wide, LATE, 2, pb.Budget(), LOOK, "at_par", 60) is not None
 
 
 def test_what_was_recorded_no_longer_is_asked_for_once():
@@ -187,7 +190,7 @@ def test_what_was_recorded_no_longer_is_asked_for_once():
         for k, run in enumerate(full)
     ]
     runs = pb.Runs.from_records(short, direction=full.direction)
-    found = pb.replay(runs, per_look(certainty=0.99), times=np.unique(full.time))
+    found = pb.replay(runs, PerLook(certainty=0.99), times=np.unique(full.time))
     assert found.ended in ("resolved", "no instances left")
     horizons = defaultdict(list)
     for job in asked(found):
@@ -234,7 +237,8 @@ def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
     all_three.n_instances[2, 1] = 10.0  # of 0 and 1 the last time can still be seen
     alone = all_three.select_pairs(np.array([False, True, False]))
     until = [
-        choose_horizons(some, LATE, 4, per_look(), LOOK, 40.0).until for some in (all_three, alone)
+        choose_horizons(some, LATE, 4, pb.Budget(), LOOK, "at_par", 40.0).until
+        for some in (all_three, alone)
     ]
     assert np.array_equal(*until)
     assert until[0].tolist() == [100.0, 100.0, 0.0, 0.0]

@@ -15,9 +15,10 @@ from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, check_invariants, drive, per_look, quick_fit, race_of, solve
+from racers import TIMES, PerLook, check_invariants, drive, quick_fit, race_of, solve
 
-RULES = per_look(certainty=0.9, batch=(2, 8))
+QUESTION = PerLook(certainty=0.9)
+BUDGET = pb.Budget(batch=(2, 8))
 
 
 def drive_failing(race, *, until, status, most=None):
@@ -41,7 +42,7 @@ def drive_failing(race, *, until, status, most=None):
 def test_one_that_is_lost_takes_nothing_away(until, status, tmp_path):
     """A worker that is lost tells of nothing found; what the shorter run had found is known."""
     for seed in range(20):
-        race = race_of(instances=NAMES, seed=seed, rules=RULES)
+        race = race_of(instances=NAMES, seed=seed, question=QUESTION, budget=BUDGET)
         shorter = drive_failing(race, until=until, status=status, most=1)
         if shorter:
             break
@@ -65,8 +66,8 @@ def test_one_that_failed_is_tried_again_as_the_same_run():
     """Another seed would draw anew what was seen already."""
     tried = 0
     for seed in range(8):
-        rules = replace(RULES, retries=1)
-        race = race_of(instances=NAMES, seed=seed, rules=rules)
+        budget = replace(BUDGET, retries=1)
+        race = race_of(instances=NAMES, seed=seed, question=QUESTION, budget=budget)
         failed = drive_failing(race, until=0.0, status=Status.KILLED)
         kept = {key_of(run)[:2]: run for run in race.runs}
         assert len(kept) == len(race.runs)
@@ -83,7 +84,7 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
     """Instances may end in the very round whose posterior is no good."""
     cases = 0
     for seed in range(20):
-        whole = drive(race_of(instances=NAMES, seed=seed, rules=RULES))
+        whole = drive(race_of(instances=NAMES, seed=seed, question=QUESTION, budget=BUDGET))
         if not longer(whole):
             continue
         rounds = next(
@@ -91,7 +92,9 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
             for k, event in enumerate(whole.events)
             if isinstance(event, Asked) and map_extensions(event.jobs)
         )
-        race = race_of(instances=NAMES, seed=seed, rules=RULES, fit=Doubted(rounds))
+        race = race_of(
+            instances=NAMES, seed=seed, question=QUESTION, budget=BUDGET, fit=Doubted(rounds)
+        )
         with pytest.warns(pb.errors.FitWarning, match="decides nothing"):
             drive(race)
         assert nothing_is_left(race)
@@ -130,18 +133,19 @@ class Doubted:
 def test_a_newcomer_that_left_again_does_not_end_it():
     cases = 0
     for seed in range(20):
-        race = race_of(instances=NAMES, seed=seed, rules=RULES)
+        race = race_of(instances=NAMES, seed=seed, question=QUESTION, budget=BUDGET)
         while (jobs := race.ask()) and not longer(race):
             for job in jobs:
                 race.tell(solve(job))
         if not longer(race):
             continue
-        race = race_of(instances=NAMES, seed=seed, rules=replace(RULES, max_runs=race.n_runs))
+        budget = replace(BUDGET, runs=race.n_runs)
+        race = race_of(instances=NAMES, seed=seed, question=QUESTION, budget=budget)
         drive(race)
-        assert race.ended == "max_runs"
+        assert race.ended == "budget of runs spent"
         race.add("twin")
         race.remove("twin")
-        race.extend(RULES)
+        race.extend(budget=BUDGET)
         assert nothing_is_left(drive(race))
         cases += bool(longer(race))
         if cases == 3:
@@ -152,7 +156,8 @@ def test_a_newcomer_that_left_again_does_not_end_it():
 @pytest.mark.parametrize("numbers", [[0], [1], [0, 1, 2]])
 def test_loaded_runs_have_numbers_of_their_own(numbers):
     names = ("early", "late", "good", "bad")
-    race = race_of(names, instances=NAMES[:6], rules=replace(RULES, epsilon=0.01))
+    question = replace(QUESTION, epsilon=0.01)
+    race = race_of(names, instances=NAMES[:6], question=question, budget=BUDGET)
     loaded = [
         solve(Job(name, instance, k, TIMES[0], 17 * k + len(name), 3))
         for name in names
@@ -170,12 +175,19 @@ def test_loaded_runs_have_numbers_of_their_own(numbers):
             assert sorted(seen.order(instance, time)) == sorted(made.order(instance, time))
 
 
-def test_rules_that_ask_for_more_look_at_every_instance_again():
+def test_a_question_that_asks_for_more_looks_at_every_instance_again():
     """Instances that told nothing of open pairs do when all pairs are open again."""
-    race = drive(race_of(("early", "late", "good", "twin", "bad"), instances=NAMES, rules=RULES))
-    race.extend(replace(RULES, certainty=0.99))
+    race = drive(
+        race_of(
+            ("early", "late", "good", "twin", "bad"),
+            instances=NAMES,
+            question=QUESTION,
+            budget=BUDGET,
+        )
+    )
+    race.extend(replace(QUESTION, certainty=0.99))
     assert not race.state.next_cached
-    assert race.outlook is None
+    assert race.forecast is None
     assert all(standing.instances is None for standing in race.statuses())
 
 
@@ -229,8 +241,9 @@ def ended(run, until):
 def test_a_round_of_one_that_is_removed_decides_nothing_else():
     """With rounds that overlap, those of others are decided when their own runs are in."""
     for most in range(8):
-        rules = per_look(epsilon=0.01, batch=(2, 2), overlap=1, max_failures=most, max_runs=200)
-        race = race_of(("good", "twin"), rules=rules)
+        question = PerLook(epsilon=0.01)
+        budget = pb.Budget(batch=(2, 2), overlap=1, failures=most, runs=200)
+        race = race_of(("good", "twin"), question=question, budget=budget)
         for _ in range(2):
             for job in race.ask():
                 race.tell(solve(job))

@@ -12,7 +12,6 @@ from polarbear.errors import DataError, StoreError
 from polarbear.priors.by_name import BY_NAME
 from polarbear.racing.events import Started, from_json, to_json
 from polarbear.racing.model import Model
-from polarbear.racing.rules import Rules
 from polarbear.running.solvers.configuration import load
 from racers import drive, quick_fit, race_of
 
@@ -32,9 +31,9 @@ def bad(job):
 
 def raced(store, **more):
     """A small race of real runs, kept in a store."""
-    rules = Rules(batch=(4, 4), max_runs=8)
+    budget = pb.Budget(batch=(4, 4), runs=8)
     return pb.race(
-        [good, bad], range(8), [10, 100], direction="minimize", rules=rules, store=store,
+        [good, bad], range(8), [10, 100], direction="minimize", budget=budget, store=store,
         executor=1, **more
     )  # fmt: skip
 
@@ -42,7 +41,7 @@ def raced(store, **more):
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_prior_is_recorded_in_full(name):
     model = Model.of({"prior": name, "draws": 300})
-    event = Started(0, (1.0,), "minimize", "time", True, Rules(), model)
+    event = Started(0, (1.0,), "minimize", "time", True, pb.ParetoSet(), pb.Budget(), model)
     again = from_json(to_json(event))
     assert again == event
     assert again.model.make_fit().keywords["prior"] == getattr(pb.priors, name)()

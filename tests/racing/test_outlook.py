@@ -15,7 +15,7 @@ from polarbear.racing.forecast import (
     TimeRanges,
     forecast_race,
 )
-from racers import drive, per_look, race_of, solve
+from racers import PerLook, drive, race_of, solve
 
 Z, MARGIN = float(ndtri(0.99)), equivalence_margin(0.05)
 LOOK = RequiredZ(Z, Z, Z, MARGIN, one_sided=False)
@@ -66,22 +66,20 @@ def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
 
 def test_the_cheapest_way_is_taken():
     # They change places early on for sure, but for one side; late times would cost a hundredfold.
-    chosen = choose_horizons(leads([1.0, -3.0, 0.9]), RANGES, 2, per_look(), LOOK)
+    chosen = choose_horizons(leads([1.0, -3.0, 0.9]), RANGES, 2, pb.Budget(), LOOK, "at_par")
     assert chosen.until.tolist() == [1.0, 1.0]
     # One leads everywhere, and only the last time is in doubt.
-    chosen = choose_horizons(leads([3.0, 3.0, 0.9]), RANGES, 2, per_look(), LOOK)
+    chosen = choose_horizons(leads([3.0, 3.0, 0.9]), RANGES, 2, pb.Budget(), LOOK, "at_par")
     assert chosen.until.tolist() == [100.0, 100.0]
     assert 8 <= chosen.batch <= 64
-    strict = choose_horizons(
-        leads([1.0, -3.0, 0.9]), RANGES, 2, per_look(resolution="strict"), LOOK
-    )
+    strict = choose_horizons(leads([1.0, -3.0, 0.9]), RANGES, 2, pb.Budget(), LOOK, "strict")
     assert strict.until.tolist() == [100.0, 100.0]
 
 
 @pytest.mark.parametrize("total", [np.inf, 60.0])
 @pytest.mark.parametrize("resolution", ["strict", "crossing", "at_par"])
 def test_equal_times_are_forecast_once(resolution, total):
-    rng, rules = np.random.default_rng(0), per_look(resolution=resolution)
+    rng, budget = np.random.default_rng(0), pb.Budget()
     source = np.array([0, 0, 0, 1, 2, 2, 3])
     times, start = np.geomspace(1, 100, len(source)), np.array([0, 3, 4, 6])
     ranges = TimeRanges(start, times[start], times[[2, 3, 5, 6]])
@@ -89,8 +87,8 @@ def test_equal_times_are_forecast_once(resolution, total):
     for _ in range(30):
         few = leads(*rng.normal(0, 1, (3, 4)), seen=float(rng.integers(5, 60)))
         many = few._replace(**{n: getattr(few, n)[..., source, :] for n in few._fields[2:]})
-        horizons = choose_horizons(few, ranges, 4, rules, LOOK, total)
-        expected = choose_horizons(many, each, 4, rules, LOOK, total)
+        horizons = choose_horizons(few, ranges, 4, budget, LOOK, resolution, total)
+        expected = choose_horizons(many, each, 4, budget, LOOK, resolution, total)
         assert (horizons is None) == (expected is None)
         if horizons is not None and expected is not None:
             assert horizons.until.tolist() == expected.until.tolist()
@@ -107,8 +105,9 @@ def test_nothing_is_expected_of_a_pair_at_the_edge():
             edge._replace(spread=np.full((3, 1), np.inf)),
             RANGES,
             2,
-            per_look(),
+            pb.Budget(),
             LOOK._replace(margin=0.0),
+            "at_par",
         )
         is None
     )
@@ -122,15 +121,19 @@ def test_the_forecast_is_about_what_comes():
         rng = np.random.default_rng(seed)
         truth = np.tile(rng.normal(0, 0.5, 3), (4, 1))
         runs = pb.simulation.simulate_runs(truth, 400, seed, persistence=np.inf)
-        rules = per_look(certainty=0.95, batch=(8, 8), elimination="pointwise")
-        race = pb.replay(runs, rules, seed=seed)
+        question = PerLook(certainty=0.95, elimination="pointwise")
+        budget = pb.Budget(batch=(8, 8))
+        race = pb.replay(runs, question, budget=budget, seed=seed)
         instances = 0
         total = len(race.runs.instances)
         for event in race.events:
             if isinstance(event, pb.racing.events.Asked):
                 instances += len({job.instance for job in event.jobs})
-            if isinstance(event, pb.racing.events.Decided) and event.outlook and event.open:
-                low, _, high = event.outlook.instances
+            if not isinstance(event, pb.racing.events.Decided):
+                continue
+            decision = event.decision
+            if decision.forecast and decision.open:
+                low, _, high = decision.forecast.instances
                 hits += low - 8 <= total - instances <= high + 8
                 cases += 1
     assert cases > 5
@@ -138,7 +141,7 @@ def test_the_forecast_is_about_what_comes():
 
 
 def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
-    race = race_of(("good", "twin"), rules=per_look(epsilon=0.01, batch=(4, 4)))
+    race = race_of(("good", "twin"), question=PerLook(epsilon=0.01), budget=pb.Budget(batch=(4, 4)))
     for job in race.ask():
         race.tell(solve(job))
     race.ask()
@@ -149,7 +152,7 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     assert "more instances" in str(status)
     assert "to go" in str(race)
     done = drive(race_of(seed=1))
-    assert done.outlook is None or "to go" not in str(done)
+    assert done.forecast is None or "to go" not in str(done)
 
 
 @pytest.mark.parametrize(
@@ -175,15 +178,17 @@ def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_
     needs = InstancesNeeded.from_leads(sure.draws.mean(axis=0), sure, LOOK)
     assert needs.until_settled("crossing") == 0
     # The early times are sure beyond doubt: another run there would tell nothing.
-    assert choose_horizons(sure, RANGES, 2, per_look(), LOOK).until.tolist() == [100.0, 100.0]
+    late = choose_horizons(sure, RANGES, 2, pb.Budget(), LOOK, "at_par")
+    assert late.until.tolist() == [100.0, 100.0]
     behind = leads([1.3, 3.0, 3.0])  # one leads everywhere, least surely at the beginning
-    assert choose_horizons(behind, RANGES, 2, per_look(), LOOK).until.tolist() == [1.0, 1.0]
+    early = choose_horizons(behind, RANGES, 2, pb.Budget(), LOOK, "at_par")
+    assert early.until.tolist() == [1.0, 1.0]
     used_up = sure._replace(n_instances=np.array([[10.0], [10.0], [40.0]]))
-    assert choose_horizons(used_up, RANGES, 2, per_look(), LOOK, total=40) is None
+    assert choose_horizons(used_up, RANGES, 2, pb.Budget(), LOOK, "at_par", total=40) is None
 
 
 def test_an_undecided_algorithm_without_open_pairs_says_so():
     status = AlgorithmStatus("a", "undecided", 0.4)
-    said = "none of its pairs is open under the rules of the race"
+    said = "none of its pairs is open for the question of the race"
     assert str(status) == f"a is undecided (P = 0.400 that it is a member): {said}"
     assert str(AlgorithmStatus("a", "undecided")) == "a is undecided"  # before any decision

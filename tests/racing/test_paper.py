@@ -1,7 +1,7 @@
-"""The race under ``Rules.paper()`` against a literal twin of the paper's algorithm 1."""
+"""The race under ``PaperParetoSet()`` against a literal twin of the paper's algorithm 1."""
 
 import hashlib
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.posterior import Posterior
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided
+from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from reference import PaperRace
 
 NAMES = list("abcdef")
@@ -95,20 +96,23 @@ def test_the_race_decides_as_the_literal_twin(
     )  # fmt: skip
 
 
-def compare(seed, n, n_times, shapes, step, missing, newcomers, **rules):
+def compare(seed, n, n_times, shapes, step, missing, newcomers, **fields):
     curves = prior_curves(seed, n_times)
     skills = {name: skill(shapes[k], k, n_times) for k, name in enumerate(NAMES)}
     observe = observer(seed, skills, step, missing)
-    rules = {**rules, "epsilon": 0.1, "batch": (2, 8)}
+    question, budget = PaperParetoSet(epsilon=0.1, **fields), Budget(batch=(2, 8))
     prior = [
         {name: [float(u) for u in curve[:, k]] for k, name in enumerate(NAMES)} for curve in curves
     ]
-    twin = PaperRace(NAMES[:n], n_times, prior, observe, samples=SAMPLES, **rules)
+    twin = PaperRace(
+        NAMES[:n], n_times, prior, observe, samples=SAMPLES, batch=budget.batch, **asdict(question)
+    )
     race = Race(
         NAMES[:n],
         range(1, n_times + 1),
         direction="maximize",
-        rules=Rules.paper(**rules),
+        question=question,
+        budget=budget,
         fit=resampling_fit(curves),
     )
     joins = {at: NAMES[n + k] for k, at in enumerate(dict.fromkeys(newcomers))}
@@ -130,7 +134,7 @@ def compare(seed, n, n_times, shapes, step, missing, newcomers, **rules):
         if name:
             twin.join(name)
         race.ask()
-        decided = [one for one in race.events if isinstance(one, Decided)][-1]
+        decided = [one for one in race.events if isinstance(one, Decided)][-1].decision
         assert {one.algorithm for one in decided.eliminated} == set(eliminated)
         assert race.pareto == tuple(twin.candidates)
         assert open_pairs(decided) == unresolved(twin)

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,11 +20,12 @@ from polarbear.data.run import Status
 from polarbear.errors import DataError, FitWarning
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Posterior
+from polarbear.racing.decisions import Decision
 from polarbear.racing.events import Asked, Decided, from_json, to_json
 from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
 from polarbear.racing.verifying import verify_decisions
-from racers import SKILL, check_invariants, drive, history, per_look, quick_fit, race_of, solve
+from racers import SKILL, PerLook, check_invariants, drive, history, quick_fit, race_of, solve
 
 SEEDS = st.integers(0, 10_000)
 POOLS = st.sampled_from([None, [f"f{k}" for k in range(12)]])
@@ -42,11 +42,14 @@ FEW = settings(
 @FEW
 @given(seed=SEEDS, fails=st.sampled_from([0.0, 0.2]), overlap=st.integers(0, 2), pool=POOLS)
 def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
-    limits = {"max_runs": 200, "max_time": 700.0, "retries": 1, "max_failures": 20}
-    rules = per_look(certainty=0.9, batch=(2, 8), overlap=overlap, **limits)
-    first = drive(race_of(rules=rules, seed=seed, instances=pool), fails)
+    limits = {"runs": 200, "time": 700.0, "retries": 1, "failures": 20}
+    question = PerLook(certainty=0.9)
+    budget = pb.Budget(batch=(2, 8), overlap=overlap, **limits)
+    first = drive(race_of(question=question, budget=budget, seed=seed, instances=pool), fails)
     order = np.random.default_rng(seed)
-    second = drive(race_of(rules=rules, seed=seed, instances=pool), fails, order)
+    second = drive(
+        race_of(question=question, budget=budget, seed=seed, instances=pool), fails, order
+    )
     assert history(first) == history(second)
     assert first.spent.runs == second.spent.runs
     assert first.posterior == second.posterior
@@ -62,10 +65,11 @@ def test_the_order_of_tell_does_not_matter(seed, fails, overlap, pool):
     pool=POOLS,
 )
 def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fails, pool):
-    limits = {"max_runs": 400, "max_time": 900.0, "retries": 1, "max_failures": 20}
-    rules = per_look(certainty=0.9, batch=(2, 8), overlap=overlap, **limits)
-    whole = drive(race_of(seed=seed, rules=rules, instances=pool), fails)
-    race = race_of(seed=seed, rules=rules, instances=pool)
+    limits = {"runs": 400, "time": 900.0, "retries": 1, "failures": 20}
+    question = PerLook(certainty=0.9)
+    budget = pb.Budget(batch=(2, 8), overlap=overlap, **limits)
+    whole = drive(race_of(seed=seed, question=question, budget=budget, instances=pool), fails)
+    race = race_of(seed=seed, question=question, budget=budget, instances=pool)
     while jobs := race.ask():
         assert race.ask() == jobs
         some = data.draw(st.sets(st.integers(0, len(jobs) - 1), min_size=1))
@@ -78,8 +82,9 @@ def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fail
 
 
 def test_nobody_waits_for_the_slowest_run():
-    rules = per_look(certainty=0.9, batch=(2, 8), overlap=1)
-    race = race_of(seed=2, rules=rules)
+    question = PerLook(certainty=0.9)
+    budget = pb.Budget(batch=(2, 8), overlap=1)
+    race = race_of(seed=2, question=question, budget=budget)
     first = race.ask()
     instances = {job.instance for job in first}
     assert len(instances) == 4  # two rounds of two
@@ -98,7 +103,9 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
     clear, unclear = [[0, 5]] * 3, [[0, 0]] * 3
     for told in (0, 3):
         fit = decisions(clear, unclear)
-        race = race_of(("bad", "good"), rules=per_look(batch=(2, 2), overlap=1), fit=fit)
+        race = race_of(
+            ("bad", "good"), question=PerLook(), budget=pb.Budget(batch=(2, 2), overlap=1), fit=fit
+        )
         jobs = race.ask()
         for job in [*jobs[4 : 4 + told], *jobs[:4]]:
             race.tell(solve(job))
@@ -117,8 +124,9 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
 @pytest.mark.parametrize("overlap", [0, 1])
 @pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
 def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
-    rules = per_look(certainty=0.9, batch=(2, 4), max_runs=80, retries=1, overlap=overlap)
-    race = race_of(rules=rules, seed=5, instances=pool)
+    question = PerLook(certainty=0.9)
+    budget = pb.Budget(batch=(2, 4), runs=80, retries=1, overlap=overlap)
+    race = race_of(question=question, budget=budget, seed=5, instances=pool)
     drive_some(race, 30)
     race.remove("bad", "to see")
     race.add("worst")
@@ -185,8 +193,11 @@ def test_a_race_says_who_of_all_still_races_and_whether_instances_are_enough():
 
 
 def test_it_finds_the_pareto_set_and_says_who_dominates():
-    rules = per_look(certainty=0.9, elimination="pointwise", batch=(2, 8))
-    race = drive(race_of(("early", "late", "good", "bad", "worst"), seed=1, rules=rules))
+    question = PerLook(certainty=0.9, elimination="pointwise")
+    budget = pb.Budget(batch=(2, 8))
+    race = drive(
+        race_of(("early", "late", "good", "bad", "worst"), seed=1, question=question, budget=budget)
+    )
     assert race.ended == "resolved"
     assert race.resolved
     assert race.pareto == ("early", "good", "late")
@@ -215,9 +226,14 @@ def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
     first = [[0, 0, 5], [0, 0, 5], [5, 0, -5]]
     second = [[0, 0, 5], [5, 0, 5], [5, 0, -5]]
     third = [[5, 0, 9], [5, 0, 9], [5, 0, -5]]
-    rules = per_look(certainty=0.9, epsilon=0.0, resolution="strict", closing="permanent")
-    rules = replace(rules, batch=(2, 8))
-    race = race_of(("bad", "early", "late"), rules=rules, fit=decisions(first, second, third))
+    question = pb.PaperParetoSet(certainty=0.9, epsilon=0.0, resolution="strict")
+    budget = pb.Budget(batch=(2, 8))
+    race = race_of(
+        ("bad", "early", "late"),
+        question=question,
+        budget=budget,
+        fit=decisions(first, second, third),
+    )
     assert {job.horizon for job in race.ask()} == {4.0}
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 2.0), ("early", 2.0)}
@@ -236,12 +252,13 @@ def tell_all(race):
 
 
 def test_the_batch_doubles_when_nothing_resolves_and_halves_when_much_does():
-    rules = per_look(batch=(2, 16))
-    assert [rules.next_batch(b, 0, 10) for b in (2, 8, 16)] == [4, 16, 16]
-    assert [rules.next_batch(b, 3, 10) for b in (2, 8, 16)] == [2, 4, 8]
-    assert rules.next_batch(8, 2, 10) == 8
-    rules = per_look(batch=(2, 8), epsilon=0.0, max_runs=80, allocation="paper")
-    race = drive(race_of(("good", "twin"), rules=rules))
+    budget = pb.Budget(batch=(2, 16))
+    assert [budget.next_batch(b, 0, 10) for b in (2, 8, 16)] == [4, 16, 16]
+    assert [budget.next_batch(b, 3, 10) for b in (2, 8, 16)] == [2, 4, 8]
+    assert budget.next_batch(8, 2, 10) == 8
+    question = pb.PaperParetoSet(epsilon=0.0, resolution="at_par")
+    budget = pb.Budget(batch=(2, 8), runs=80)
+    race = drive(race_of(("good", "twin"), question=question, budget=budget))
     sizes = [len(event.jobs) // 2 for event in race.events if isinstance(event, Asked)]
     assert sizes[:4] == [2, 4, 8, 8]
 
@@ -256,16 +273,17 @@ def test_a_newcomer_runs_on_cached_instances_first():
     jobs = race.ask()
     assert {job.algorithm for job in jobs} == {"worst"}
     assert {job.instance for job in jobs} <= set(used)
-    assert len(jobs) == race.rules.batch[0]
+    assert len(jobs) == race.budget.batch[0]
     drive(race)
     assert race.pareto == ("early", "good", "late")
     assert race.spent.runs - before < len(used) * 3
     assert set(race.runs.instances) == set(used)
 
 
-def drive_newcomer(works, rules):
+def drive_newcomer(works, failures):
     """Return the number of runs that a newcomer on trial makes in each round."""
-    race = drive(race_of(("early", "late"), rules=rules))
+    budget = pb.Budget(batch=(8, 8), failures=failures, runs=200)
+    race = drive(race_of(("early", "late"), question=PerLook(certainty=0.9), budget=budget))
     race.add("bad", max_runs=20, trial=True)
     n_runs = []
     while jobs := race.ask():
@@ -282,8 +300,7 @@ def drive_newcomer(works, rules):
     [(True, 3, [1, 7]), (False, 3, [1, 3]), (False, 9, [1, 7]), (False, None, [1, 7])],
 )
 def test_a_newcomer_on_trial_runs_once_before_its_first_batch(works, max_failures, first_rounds):
-    rules = per_look(certainty=0.9, batch=(8, 8), max_failures=max_failures, max_runs=200)
-    n_runs, race = drive_newcomer(works, rules)
+    n_runs, race = drive_newcomer(works, max_failures)
     assert n_runs[: len(first_rounds)] == first_rounds
     if max_failures == 3 and not works:
         assert "bad" in race.removed
@@ -291,7 +308,13 @@ def test_a_newcomer_on_trial_runs_once_before_its_first_batch(works, max_failure
 
 
 def test_a_newcomer_that_catches_up_goes_on_with_the_others():
-    race = drive(race_of(("good", "bad"), rules=per_look(certainty=0.9, batch=(2, 4), max_runs=60)))
+    race = drive(
+        race_of(
+            ("good", "bad"),
+            question=PerLook(certainty=0.9),
+            budget=pb.Budget(batch=(2, 4), runs=60),
+        )
+    )
     used = set(race.runs.instances)
     race.add("twin")
     seen = []
@@ -341,26 +364,32 @@ def test_what_a_removed_algorithm_eliminated_returns():
 
 
 def test_who_joins_after_an_elimination_meets_a_posterior_of_all():
-    race = race_of(("early", "late", "worst"), rules=pb.Rules(posterior_over="all", max_runs=120))
+    class RatesAll(pb.ParetoSet):
+        rates_eliminated = True
+
+    budget = pb.Budget(runs=120)
+    race = race_of(("early", "late", "worst"), question=RatesAll(), budget=budget)
     drive(race)
     assert "worst" in race.eliminated
     race.add("good")
-    race.extend(pb.Rules(posterior_over="all", max_runs=300))
+    race.extend(budget=pb.Budget(runs=300))
     drive(race)  # its forecast needs thresholds of all, also of pairs that never meet
     check_invariants(race)
 
 
-def test_rules_with_classes_bring_back_what_was_eliminated_without():
-    race = drive(race_of(("good", "worst"), seed=4, rules=pb.Rules(max_runs=200)))
+def test_classes_bring_back_what_was_eliminated_without():
+    budget = pb.Budget(runs=200)
+    race = drive(race_of(("good", "worst"), seed=4, question=pb.ParetoSet(), budget=budget))
     assert race.pareto == ("good",)
     classes = {run.instance: f"c{k % 2}" for k, run in enumerate(race.runs)}
-    race.extend(pb.Rules(max_runs=200, classes=classes))
+    race.extend(pb.ParetoSet(classes=classes))
     assert race.pareto == ("good", "worst")
 
 
 def test_a_crossing_pair_is_settled_without_a_tolerance():
-    rules = pb.Rules(epsilon=0, batch=(8, 8), max_runs=400)
-    race = drive(race_of(("early", "late"), seed=4, rules=rules))
+    question = pb.ParetoSet(epsilon=0)
+    budget = pb.Budget(batch=(8, 8), runs=400)
+    race = drive(race_of(("early", "late"), seed=4, question=question, budget=budget))
     assert race.ended == "resolved"
     assert [one.status for one in race.statuses()] == ["member", "member"]
 
@@ -424,16 +453,18 @@ def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
     assert race.verdict("late").status == "undecided"
 
 
-def test_tighter_rules_bring_back_whom_they_doubt():
-    race = drive(race_of(seed=1, rules=per_look(certainty=0.8, batch=(2, 8), max_runs=400)))
+def test_a_higher_certainty_brings_back_whom_they_doubt():
+    race = drive(
+        race_of(seed=1, question=PerLook(certainty=0.8), budget=pb.Budget(batch=(2, 8), runs=400))
+    )
     doubtful = {name for name, found in race.eliminated.items() if found.probability < 0.97}
     spent = race.spent.runs
-    race.extend(per_look(certainty=0.97, batch=(2, 8), max_runs=800))
+    race.extend(PerLook(certainty=0.97), budget=pb.Budget(batch=(2, 8), runs=800))
     assert doubtful <= set(race.pareto)
     drive(race)
     assert race.spent.runs >= spent
     assert all(found.probability >= 0.97 for found in race.eliminated.values())
-    race.extend(per_look(certainty=0.97, batch=(2, 8), max_runs=900))
+    race.extend(PerLook(certainty=0.97), budget=pb.Budget(batch=(2, 8), runs=900))
     assert race.ask() == ()  # more runs would be allowed, but none is needed
     check_invariants(race)
 
@@ -443,22 +474,25 @@ def test_tighter_rules_bring_back_whom_they_doubt():
 
 @pytest.mark.parametrize("limit", [0, 3, 4, 17, 50])
 def test_no_more_runs_than_allowed_and_whole_instances(limit):
-    rules = per_look(batch=(2, 8), max_runs=limit)
-    race = drive(race_of(("good", "twin", "early", "late"), rules=rules))
-    assert race.ended == "max_runs"
+    question = PerLook()
+    budget = pb.Budget(batch=(2, 8), runs=limit)
+    race = drive(race_of(("good", "twin", "early", "late"), question=question, budget=budget))
+    assert race.ended == "budget of runs spent"
     assert race.spent.runs == race.n_runs <= limit
     assert race.spent.runs > limit - 4
     check_invariants(race)
 
 
 def test_no_more_time_than_allowed():
-    race = drive(race_of(("good", "twin"), rules=per_look(batch=(2, 8), max_time=33)))
-    assert race.ended == "max_time"
+    race = drive(
+        race_of(("good", "twin"), question=PerLook(), budget=pb.Budget(batch=(2, 8), time=33))
+    )
+    assert race.ended == "budget of time spent"
     assert 25 < race.spent.time <= 33
 
 
 def test_no_jobs_after_the_deadline():
-    race = race_of(rules=per_look(deadline=100.0))
+    race = race_of(question=PerLook(), budget=pb.Budget(deadline=100.0))
     with pytest.raises(DataError, match="pass the present time"):
         race.ask()
     jobs = race.ask(99.0)
@@ -466,12 +500,12 @@ def test_no_jobs_after_the_deadline():
     assert race.ask(100.0) == ()
     assert race.ended == "deadline"
     assert race.ask(99.5) == jobs
-    race.extend(per_look(deadline=200.0))
+    race.extend(PerLook(), budget=pb.Budget(deadline=200.0))
     assert race.ask(150.0) == jobs
 
 
 def test_failed_runs_are_tried_again_and_count_if_they_fail_for_good():
-    race = race_of(("good", "bad"), rules=per_look(batch=(2, 2), retries=1))
+    race = race_of(("good", "bad"), question=PerLook(), budget=pb.Budget(batch=(2, 2), retries=1))
     first, *others = race.ask()
     race.tell(first.run([], [], until=0.5, status=Status.CRASHED))
     for job in others:
@@ -490,7 +524,9 @@ def test_failed_runs_are_tried_again_and_count_if_they_fail_for_good():
 
 
 def test_who_fails_too_often_is_removed():
-    race = race_of(("good", "bad", "early"), rules=per_look(batch=(4, 4), max_failures=2))
+    race = race_of(
+        ("good", "bad", "early"), question=PerLook(), budget=pb.Budget(batch=(4, 4), failures=2)
+    )
     for job in race.ask():
         fails = job.algorithm == "good"
         race.tell(job.run([], [], status=Status.KILLED) if fails else solve(job))
@@ -509,12 +545,17 @@ def test_a_posterior_that_cannot_be_trusted_decides_nothing():
             found.algorithms, found.times, found.draws, found.weight, None, {}, problems
         )
 
-    race = race_of(("good", "worst"), fit=doubtful, rules=per_look(batch=(2, 2)))
+    race = race_of(
+        ("good", "worst"), fit=doubtful, question=PerLook(), budget=pb.Budget(batch=(2, 2))
+    )
     tell_all(race)
     with pytest.warns(FitWarning, match="round 1 decides nothing, for it was made up"):
         race.ask()
     assert race.pareto == ("good", "worst")
-    assert race.events[-2] == Decided(0, (), race.events[-2].open, 2, problems=("it was made up",))
+    decided = race.events[-2]
+    assert decided.decision.open
+    expected = Decision(decided.decision.open, 2, problems=("it was made up",))
+    assert decided == Decided(0, expected)
 
 
 def test_a_race_of_one_or_none_is_over():
@@ -529,7 +570,9 @@ def test_a_race_of_one_or_none_is_over():
         (["good", ""], {}, "the name at position 1 is empty"),
         (["good", "good"], {}, "racing already"),
         (["good"], {"seed": 0.5}, "whole number"),
-        (["good"], {"rules": 0.9}, "expected Rules"),
+        (["good"], {"question": 0.9}, "expected a question"),
+        (["good"], {"question": pb.ParetoSet}, r"is a class: write ParetoSet"),
+        (["good"], {"budget": 100}, "expected Budget"),
         (["good"], {"instances": "f1"}, "expected a list of names"),
     ],
 )
@@ -551,7 +594,7 @@ def test_everybody_dominated_in_a_circle_leaves_one():
         return Posterior(rankings.algorithms, rankings.times, draws, weight)
 
     names = ("bad", "early", "good")
-    race = Race(names, [1], direction="maximize", rules=per_look(certainty=0.6), fit=fit)
+    race = Race(names, [1], direction="maximize", question=PerLook(certainty=0.6), fit=fit)
     for job in race.ask():
         race.tell(job.run([1], [0.0]))
     race.ask()
@@ -562,9 +605,10 @@ def test_everybody_dominated_in_a_circle_leaves_one():
 
 
 def test_the_real_fit_decides_alike_in_any_order():
-    rules = per_look(certainty=0.95, batch=(4, 16), max_runs=150)
-    first = drive(race_of(("early", "late", "worst"), rules=rules, fit=pb.fit))
-    shuffled = race_of(("early", "late", "worst"), rules=rules, fit=pb.fit)
+    question = PerLook(certainty=0.95)
+    budget = pb.Budget(batch=(4, 16), runs=150)
+    first = drive(race_of(("early", "late", "worst"), question=question, budget=budget, fit=pb.fit))
+    shuffled = race_of(("early", "late", "worst"), question=question, budget=budget, fit=pb.fit)
     drive(shuffled, order=np.random.default_rng(0))
     assert history(first) == history(shuffled)
     assert first.pareto == ("early", "late")
@@ -584,13 +628,12 @@ class Accidents(RuleBasedStateMachine):
         super().__init__()
         self.jobs = {}
 
-    @initialize(overlap=st.integers(0, 2), control=st.sampled_from(["per_look", "per_member"]))
-    def begin(self, overlap, control):
-        limits = {"max_runs": 60, "max_time": 200.0, "retries": 1}
-        rules = per_look(
-            certainty=0.8, batch=(1, 4), overlap=overlap, error_control=control, **limits
-        )
-        self.race = race_of(("early", "late", "bad"), rules=rules)
+    @initialize(overlap=st.integers(0, 2), kind=st.sampled_from([PerLook, pb.ParetoSet]))
+    def begin(self, overlap, kind):
+        limits = {"runs": 60, "time": 200.0, "retries": 1}
+        question = kind(certainty=0.8)
+        budget = pb.Budget(batch=(1, 4), overlap=overlap, **limits)
+        self.race = race_of(("early", "late", "bad"), question=question, budget=budget)
 
     @rule()
     def ask(self):
@@ -623,10 +666,11 @@ class Accidents(RuleBasedStateMachine):
     @rule(certainty=st.sampled_from([0.8, 0.9]), more=st.integers(0, 30))
     def extend(self, certainty, more):
         runs, time = self.race.state.requested
-        limits = {"max_runs": runs + more, "max_time": time + 4 * more}
-        overlap = self.race.rules.overlap
+        limits = {"runs": runs + more, "time": time + 4 * more}
+        overlap = self.race.budget.overlap
         self.race.extend(
-            per_look(certainty=certainty, batch=(1, 4), retries=1, overlap=overlap, **limits)
+            PerLook(certainty=certainty),
+            budget=pb.Budget(batch=(1, 4), retries=1, overlap=overlap, **limits),
         )
 
     @rule(name=st.sampled_from(sorted(SKILL)), instance=st.integers(1, 12))
@@ -664,8 +708,9 @@ def test_finished_runs_take_little_memory_however_long_they_were():
     """What a race still needs of a run is how it stood at the times of the race."""
 
     def grown(improvements, runs=(60, 140)):
-        rules = per_look(certainty=0.999, batch=(8, 8), max_runs=runs[-1])
-        race = race_of(["good", "twin", "early", "late"], rules=rules)
+        question = PerLook(certainty=0.999)
+        budget = pb.Budget(batch=(8, 8), runs=runs[-1])
+        race = race_of(["good", "twin", "early", "late"], question=question, budget=budget)
         at = [0]
         tracemalloc.start()
         while jobs := race.ask():
@@ -706,7 +751,7 @@ def test_instances_that_only_others_ran_on_are_new_to_those_who_come_later():
 
 
 def test_runs_that_were_asked_for_and_not_made_are_told_apart():
-    race = race_of(rules=per_look(batch=(4, 4)))
+    race = race_of(question=PerLook(), budget=pb.Budget(batch=(4, 4)))
     jobs = race.ask()
     for job in jobs[:-2]:
         race.tell(solve(job))
@@ -722,8 +767,9 @@ def test_runs_that_were_asked_for_and_not_made_are_told_apart():
 @pytest.mark.parametrize("names", ["ab", "abc"])
 @pytest.mark.parametrize("by", ["failures", "hand"])
 def test_without_its_baseline_a_race_compares_nothing(names, by):
-    rules = pb.Rules(baseline="a", max_failures=3)
-    race = Race([*names], [1, 2], direction="minimize", rules=rules)
+    question = pb.NoWorse("a")
+    budget = pb.Budget(failures=3)
+    race = Race([*names], [1, 2], direction="minimize", question=question, budget=budget)
     for job in race.ask():
         crashed = job.algorithm == "a" and by == "failures"
         end = {"status": Status.CRASHED, "until": 1.0} if crashed else {}
@@ -735,7 +781,7 @@ def test_without_its_baseline_a_race_compares_nothing(names, by):
         assert race.ended == "baseline removed, so nothing is compared"
         assert not race.resolved
         assert race.events.count(race.events[-1]) == 1
-    assert str(race.verdict("b")) == "b is undecided: the baseline a does not race"
+    assert str(race.verdict("b")) == "b is undecided: baseline removed, so nothing is compared"
     assert "ended       baseline removed, so nothing is compared" in str(race)
     assert "settled (baseline removed, so nothing is compared)" in race.describe_methods()
     assert Race.from_events(race.events).ended == race.ended
@@ -746,6 +792,6 @@ def test_without_its_baseline_a_race_compares_nothing(names, by):
 
 
 def test_a_baseline_that_never_took_part_is_an_error():
-    race = Race(["old", "new"], [1], direction="minimize", rules=pb.Rules(baseline="odl"))
+    race = Race(["old", "new"], [1], direction="minimize", question=pb.NoWorse("odl"))
     with pytest.raises(DataError, match=r"baseline='odl' is not in the race; .*'old'"):
         race.ask()

@@ -12,7 +12,7 @@ from polarbear.errors import DataError
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Told
 from polarbear.reporting.content import make_document
-from racers import drive, per_look, quick_fit, race_of
+from racers import PerLook, drive, quick_fit, race_of
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
@@ -25,7 +25,7 @@ def mabbob():
 
 @pytest.mark.long
 def test_a_recorded_benchmark_with_the_real_fit(mabbob):
-    found = pb.replay(mabbob, per_look(certainty=0.95))
+    found = pb.replay(mabbob, PerLook(certainty=0.95))
     assert found.pareto == pb.fit(mabbob).pareto(0.95)
     assert set(found.eliminated) == {"RS"}
     assert found.ended == "no instances left"
@@ -43,7 +43,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_replay(mabbob):
     def once(seed):
-        found = pb.replay(mabbob, per_look(certainty=0.9), seed=seed, fit=quick_fit)
+        found = pb.replay(mabbob, PerLook(certainty=0.9), seed=seed, fit=quick_fit)
         return found.events
 
     assert once(1) == once(1)
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_replay(mabbob):
 
 
 def test_what_is_seen_is_what_was_recorded(mabbob):
-    found = pb.replay(mabbob, per_look(certainty=0.8), times=[200, 1000, 5000], fit=quick_fit)
+    found = pb.replay(mabbob, PerLook(certainty=0.8), times=[200, 1000, 5000], fit=quick_fit)
     recorded = {(run.algorithm, run.instance): run for run in mabbob}
     for run in found.runs:
         whole = recorded[run.algorithm, run.instance]
@@ -66,15 +66,17 @@ def test_failed_short_missing_and_repeated_runs():
     more = [run._replace(repetition=1) for run in runs if run.instance in ("i1", "i2")]
     every = [run for run in runs if (run.algorithm, run.instance) != ("a2", "i3")]
     runs = pb.Runs.from_records([*every, *more], direction="minimize")
-    found = pb.replay(runs, per_look(certainty=0.99, retries=1, batch=(4, 8)), fit=quick_fit)
+    found = pb.replay(
+        runs, PerLook(certainty=0.99), budget=pb.Budget(retries=1, batch=(4, 8)), fit=quick_fit
+    )
     assert found.full.runs == 119
     assert found.spent.time <= found.full.time
     assert "a3" in found.eliminated
 
 
 def test_limits_hold(mabbob):
-    found = pb.replay(mabbob, per_look(max_time=500_000), fit=quick_fit)
-    assert found.ended == "max_time"
+    found = pb.replay(mabbob, PerLook(), budget=pb.Budget(time=500_000), fit=quick_fit)
+    assert found.ended == "budget of time spent"
     assert found.spent.time <= 500_000
     assert found.saved > 0.88
 
@@ -109,7 +111,7 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     full = pb.simulation.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)
     records = [run for k, run in enumerate(full) if k % 3]
     runs = pb.Runs.from_records(records, direction=full.direction)
-    found = pb.replay(runs, pb.Rules(epsilon=0.0, certainty=0.999))
+    found = pb.replay(runs, pb.ParetoSet(epsilon=0.0, certainty=0.999))
     assert found.spent.runs > found.full.runs  # with those that are not there, and extensions
     assert found.used <= found.full.runs == len(records)
     assert f"used        {found.used} of {len(records)} recorded runs" in str(found)
@@ -130,10 +132,10 @@ def test_an_extended_run_costs_its_final_length():
 
 def test_a_limit_of_time_counts_what_extensions_add():
     whole = pb.replay(pb.example())
-    limited = pb.replay(pb.example(), pb.Rules(max_time=whole.spent.time))
+    limited = pb.replay(pb.example(), budget=pb.Budget(time=whole.spent.time))
     assert limited.spent == whole.spent
-    less = pb.replay(pb.example(), pb.Rules(max_time=0.9 * whole.spent.time))
-    assert less.ended == "max_time"
+    less = pb.replay(pb.example(), budget=pb.Budget(time=0.9 * whole.spent.time))
+    assert less.ended == "budget of time spent"
     assert less.spent.time <= 0.9 * whole.spent.time
 
 

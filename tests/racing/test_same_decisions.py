@@ -17,20 +17,23 @@ from racers import quick_fit
 
 FILE = Path(__file__).with_name("files") / "decisions.json"
 
-RULES = {
-    "default": pb.Rules(),
-    "whole race": pb.Rules(error_control="whole_race"),
-    "per look": pb.Rules(error_control="per_look", batch=(32, 64)),
-    "paper": pb.Rules.paper(),
-    "overlap": pb.Rules(overlap=1, batch=(4, 16)),
-    "strict": pb.Rules(resolution="strict", epsilon=0.1),
-    "preference": pb.Rules(preference=pb.preferences.between(2, 3)),
-    "regret": pb.Rules(preference=pb.preferences.between(2, 3), regret=0.05, batch=(32, 64)),
-    "baseline": pb.Rules(baseline="a1", epsilon=0.1),
-    "limits": pb.Rules(max_runs=150, retries=1),
+RACES = {
+    "default": (pb.ParetoSet(), pb.Budget()),
+    "whole race": (pb.ParetoSet(errors="whole_race"), pb.Budget()),
+    "paper": (pb.PaperParetoSet(), pb.Budget()),
+    "paper pointwise": (
+        pb.PaperParetoSet(elimination="pointwise", resolution="strict"),
+        pb.Budget(),
+    ),
+    "overlap": (pb.ParetoSet(), pb.Budget(overlap=1, batch=(4, 16))),
+    "strict": (pb.ParetoSet(resolution="strict", epsilon=0.1), pb.Budget()),
+    "preference": (pb.Choice(pb.preferences.between(2, 3)), pb.Budget()),
+    "regret": (pb.Choice(pb.preferences.between(2, 3), regret=0.05), pb.Budget(batch=(32, 64))),
+    "baseline": (pb.NoWorse("a1", epsilon=0.1), pb.Budget()),
+    "limits": (pb.ParetoSet(), pb.Budget(runs=150, retries=1)),
 }
-FITTED = ("per look", "paper", "regret")
-"""Rules whose decisions rest on a posterior; e-values need none, so those races fit quickly."""
+FITTED = ("paper", "paper pointwise", "regret")
+"""Races whose decisions rest on a posterior; e-values need none, so those races fit quickly."""
 SEEDS = range(5)
 SEEDS_IN_CI = (1, 2)
 """The other seeds are raced by the long tests."""
@@ -54,10 +57,13 @@ def runs_of(seed):
     )
 
 
-def decisions_of(rules, seed):
+def decisions_of(name, seed):
     """What a race asked for (as a digest), how it ended, and the status of each algorithm."""
-    fit = {"ties": "averaged"} if rules in FITTED else quick_fit
-    replay = pb.replay(runs_of(seed), RULES[rules], times=TIMES, seed=seed, fit=fit)
+    averaged = {"ties": "averaged", "evidence": "instances"}
+    fit = averaged if name in FITTED else quick_fit
+    question, budget = RACES[name]
+    runs = runs_of(seed)
+    replay = pb.replay(runs, question, budget=budget, times=TIMES, seed=seed, fit=fit)
     jobs = [
         [job.algorithm, job.instance, job.repetition, job.horizon]
         for event in replay.events
@@ -73,23 +79,24 @@ def decisions_of(rules, seed):
     }
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("name", RACES)
 @pytest.mark.parametrize(
     "seed", [pytest.param(k, marks=() if k in SEEDS_IN_CI else pytest.mark.long) for k in SEEDS]
 )
-def test_decides_as_recorded(rules, seed):
-    assert decisions_of(rules, seed) == json.loads(FILE.read_text())[f"{rules}, seed {seed}"]
+def test_decides_as_recorded(name, seed):
+    assert decisions_of(name, seed) == json.loads(FILE.read_text())[f"{name}, seed {seed}"]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("name", RACES)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_decisions_can_be_made_again_from_the_runs(rules, seed):
-    events = pb.replay(runs_of(seed), RULES[rules], times=TIMES, seed=seed).events
+def test_decisions_can_be_made_again_from_the_runs(name, seed):
+    question, budget = RACES[name]
+    events = pb.replay(runs_of(seed), question, budget=budget, times=TIMES, seed=seed).events
     assert all(one.is_identical for one in verify_decisions(events))
 
 
 if __name__ == "__main__":
-    kept = {f"{rules}, seed {s}": decisions_of(rules, s) for rules in RULES for s in SEEDS}
+    kept = {f"{name}, seed {s}": decisions_of(name, s) for name in RACES for s in SEEDS}
     FILE.parent.mkdir(exist_ok=True)
     FILE.write_text(json.dumps(kept, indent=1) + "\n")

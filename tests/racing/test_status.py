@@ -69,7 +69,7 @@ def test_spent_is_what_was_made_and_requested_what_was_asked_for():
 
 
 def test_failed_runs_are_counted_by_algorithm_with_and_without_a_reason(tmp_path):
-    race = race_of(("good", "bad"), seed=2, rules=pb.Rules(batch=(4, 4)))
+    race = race_of(("good", "bad"), seed=2, question=pb.ParetoSet(), budget=pb.Budget(batch=(4, 4)))
     jobs = [job for job in race.ask() if job.algorithm == "bad"]
     race.tell(jobs[0].run([], [], until=0.0, status=Status.CRASHED))
     race.tell(jobs[1].run([], [], until=0.0, status=Status.CRASHED), why="no licence")
@@ -87,8 +87,9 @@ def test_failed_runs_are_counted_by_algorithm_with_and_without_a_reason(tmp_path
 @pytest.mark.parametrize("overlap", [0, 1])
 def test_a_store_keeps_the_status_with_the_decision(tmp_path, overlap):
     """At any moment the row and what came in since say what a replay of all events says."""
-    rules = pb.Rules(certainty=0.95, max_runs=300, overlap=overlap, retries=1)
-    race, kept, moments = race_of(seed=3, rules=rules), [], 0
+    question = pb.ParetoSet(certainty=0.95)
+    budget = pb.Budget(runs=300, overlap=overlap, retries=1)
+    race, kept, moments = race_of(seed=3, question=question, budget=budget), [], 0
 
     def keep(store):
         changed = any(not isinstance(event, Report) for event in race.events)

@@ -45,7 +45,7 @@ def test_weights_of_instances_in_fit_and_replay():
     weights = {f"f{k}": 0.0 for k in range(6, 24)}
     weighted = pb.fit(data, weights=weights, draws=500)
     assert weighted.prob_better("a", "b")[0] > 0.9
-    race = pb.replay(data, pb.Rules(certainty=0.9), fit={"weights": weights})
+    race = pb.replay(data, pb.ParetoSet(certainty=0.9), fit={"weights": weights})
     assert race.posterior is not None
     assert race.posterior.prob_better("a", "b")[0] > 0.9
 
@@ -60,7 +60,7 @@ def test_they_are_recorded_and_compared_on_resume(tmp_path):
     race = pb.Race(list("abc"), [1], direction="minimize", instances=["f1", "f2"], fit=fit)
     assert pb.Race.from_events(race.events).events[0].model == model
     solvers = dict.fromkeys("ab", _solver)
-    options = {"direction": "minimize", "rules": pb.Rules(max_runs=4), "clock": "reported"}
+    options = {"direction": "minimize", "budget": pb.Budget(runs=4), "clock": "reported"}
     pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", fit=fit, **options).close()
     with pytest.raises(pb.PolarBearError, match=r"rel_tol 0\.01 and not 0\.0"):
         pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", **options)

@@ -12,12 +12,12 @@ from polarbear.racing.verifying import verify_decisions
 from racers import drive, quick_fit, race_of
 
 TIMES = np.array([1.0, 2.0, 3.0])
-RULES = {
-    "default": pb.Rules(),
-    "paper": pb.Rules.paper(),
-    "overlap": pb.Rules(overlap=1, batch=(4, 16)),
-    "baseline": pb.Rules(baseline="a1", epsilon=0.1),
-    "limits": pb.Rules(max_runs=120, retries=1),
+RACES = {
+    "default": {},
+    "paper": {"question": pb.PaperParetoSet()},
+    "overlap": {"budget": pb.Budget(overlap=1, batch=(4, 16))},
+    "baseline": {"question": pb.NoWorse("a1", epsilon=0.1)},
+    "limits": {"budget": pb.Budget(runs=120, retries=1)},
 }
 
 
@@ -26,13 +26,13 @@ def recorded():
     return pb.simulation.simulate_runs(truth, 60, 4, TIMES, crashed=0.05)
 
 
-def race(rules):
-    return pb.replay(recorded(), RULES[rules], times=TIMES)
+def race(name):
+    return pb.replay(recorded(), **RACES[name], times=TIMES)
 
 
-@pytest.mark.parametrize("rules", RULES)
-def test_decisions_follow_from_the_runs(rules):
-    events = race(rules).events
+@pytest.mark.parametrize("name", RACES)
+def test_decisions_follow_from_the_runs(name):
+    events = race(name).events
     compared = list(verify_decisions(events))
     assert all(one.is_identical for one in compared)
     assert sum(isinstance(one.recorded, Decided) for one in compared) == sum(
@@ -41,16 +41,16 @@ def test_decisions_follow_from_the_runs(rules):
 
 
 def test_races_that_were_changed_on_the_way():
-    """Joined, removed, withdrawn, other rules, failures, a deadline, and an end in the middle."""
-    rules = pb.Rules(max_runs=60, max_failures=1)
-    changed = race_of(("early", "good", "bad"), fit=None, rules=rules)
+    """Joined, removed, withdrawn, another question, failures, a deadline, an end in the middle."""
+    budget = pb.Budget(runs=60, failures=1)
+    changed = race_of(("early", "good", "bad"), fit=None, question=pb.ParetoSet(), budget=budget)
     drive(changed, fails=0.2)
     assert changed.removed
     changed.add("late")
-    changed.extend(pb.Rules(max_runs=150, certainty=0.9))
+    changed.extend(pb.ParetoSet(certainty=0.9), budget=pb.Budget(runs=150))
     drive(changed)
     changed.withdraw(changed.pareto[0], why="wrong licence", at="today")
-    changed.extend(pb.Rules(max_runs=250, deadline=100.0))
+    changed.extend(pb.ParetoSet(), budget=pb.Budget(runs=250, deadline=100.0))
     for _ in range(2):
         for job in changed.ask(1.0):
             changed.tell(job.run([1.0], [float(job.seed % 7)]))
@@ -63,8 +63,8 @@ def test_races_that_were_changed_on_the_way():
 
 def test_a_changed_run_decision_or_request_is_found_at_its_place():
     events = race("default").events
-    k = next(k for k, e in enumerate(events) if isinstance(e, Decided) and e.eliminated)
-    decision = events[k]
+    k = next(k for k, e in enumerate(events) if isinstance(e, Decided) and e.decision.eliminated)
+    decision = events[k].decision
     lost = decision.eliminated[0]
     for wrong, words in (
         (replace(decision, eliminated=()), f"the runs give .*{lost.algorithm} dominated by"),
@@ -73,7 +73,7 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
             "probability=0.5",
         ),
     ):
-        changed = [*events[:k], wrong, *events[k + 1 :]]
+        changed = [*events[:k], replace(events[k], decision=wrong), *events[k + 1 :]]
         first = next(one for one in verify_decisions(changed) if not one.is_same)
         assert first.number == k + 1
         assert re.search(words, str(first))
@@ -81,11 +81,8 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
         decision,
         eliminated=(lost._replace(probability=lost.probability - 1e-6), *decision.eliminated[1:]),
     )
-    (only,) = (
-        one
-        for one in verify_decisions([*events[:k], near, *events[k + 1 :]])
-        if not one.is_identical
-    )
+    changed = [*events[:k], replace(events[k], decision=near), *events[k + 1 :]]
+    (only,) = (one for one in verify_decisions(changed) if not one.is_identical)
     assert only.is_same
     assert only.difference == pytest.approx(1e-6, rel=1e-3)
     swapped = [

@@ -10,7 +10,7 @@ from polarbear.racing.events import Asked, Withdrawn, from_json, to_json
 from polarbear.racing.jobs import RunId
 from polarbear.racing.jobs import job as make_job
 from polarbear.racing.race import Race
-from racers import per_look
+from racers import PerLook
 
 TIMES = (1.0, 2.0)
 SKILL = {"good": 2.0, "fair": 1.7, "poor": 0.0}
@@ -32,8 +32,17 @@ def run_all(race, skill=SKILL):
 def race():
     """A race whose poor algorithm is eliminated."""
     names = [f"f{k}" for k in range(60)]
-    rules = per_look(batch=(8, 8), max_runs=100)
-    race = Race(SKILL, TIMES, direction="maximize", instances=names, rules=rules, fit=quick)
+    question = PerLook()
+    budget = pb.Budget(batch=(8, 8), runs=100)
+    race = Race(
+        SKILL,
+        TIMES,
+        direction="maximize",
+        instances=names,
+        question=question,
+        budget=budget,
+        fit=quick,
+    )
     run_all(race)
     assert "poor" in race.eliminated
     return race
@@ -56,7 +65,7 @@ def test_a_withdrawn_algorithm_starts_again(race):
     assert from_json(to_json(race.events[-1])) == race.events[-1]
     again = same_race(race)
     assert (again.pareto, again.n_runs, again.ask()) == (race.pareto, race.n_runs, race.ask())
-    race.extend(per_look(batch=(8, 8), max_runs=200))
+    race.extend(PerLook(), budget=pb.Budget(batch=(8, 8), runs=200))
     run_all(race)
     assert "poor" in race.eliminated
     assert {job.repetition for job in race.runs.filter(algorithms=["good"])} >= {1}
@@ -91,7 +100,7 @@ def test_an_instance_by_itself_is_left_out_until_it_is_offered_again(race):
     (first, *_), names = race.runs.instances, race.state.instances
     race.withdraw(instance=first)
     assert race.state.instances == names - {first}
-    race.extend(per_look(batch=(8, 8), max_runs=10_000, epsilon=0.0, certainty=0.9999))
+    race.extend(PerLook(epsilon=0.0, certainty=0.9999), budget=pb.Budget(batch=(8, 8), runs=10_000))
     run_all(race)
     assert first not in race.runs.instances
     race.offer([first])
@@ -130,9 +139,9 @@ def test_an_extended_run_is_withdrawn_as_a_whole():
 
 
 def test_an_algorithm_that_failed_out_comes_back_with_its_failures_withdrawn():
-    rules = pb.Rules(batch=(4, 4), max_failures=2, max_runs=40)
+    budget = pb.Budget(batch=(4, 4), failures=2, runs=40)
     names = [f"f{k}" for k in range(30)]
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=names, rules=rules, fit=quick)
+    race = Race(["a", "b"], TIMES, direction="maximize", instances=names, budget=budget, fit=quick)
     for job in race.ask():
         failed = {"until": 0.0, "status": pb.Status.CRASHED}
         if job.algorithm == "a":

@@ -320,7 +320,7 @@ def undecided(tmp_path_factory):
     frame["algorithm"] = [LONG[int(name[1:]) - 1] for name in frame["algorithm"]]
     same = pb.Runs.from_frame(frame, direction=runs.direction, until="until", clock="evaluations")
     path = tmp_path_factory.mktemp("undecided") / "report.html"
-    return pb.report(pb.replay(same, pb.Rules(certainty=0.99)), path)
+    return pb.report(pb.replay(same, pb.ParetoSet(certainty=0.99)), path)
 
 
 @pytest.mark.slow

@@ -25,9 +25,9 @@ def made(tmp_path_factory):
     """The supplement of a race of three solvers, made by the command."""
     folder = tmp_path_factory.mktemp("supplement")
     solvers = {"good": search(1.0), "fair": search(0.5), "bad": search(0.0)}
-    rules = pb.Rules(max_runs=100)
+    budget = pb.Budget(runs=100)
     store = folder / "race.db"
-    pb.race(solvers, range(60), [1, 10, 100], direction="minimize", rules=rules, store=store,
+    pb.race(solvers, range(60), [1, 10, 100], direction="minimize", budget=budget, store=store,
             executor=1).close()  # fmt: skip
     assert main(["supplement", str(store), str(folder / "made.zip")]) == 0
     return folder / "made.zip"
@@ -85,7 +85,8 @@ def test_forged_decisions_and_runs_are_found(made, tmp_path):
     def no_elimination(text):
         lines = text.splitlines()
         k = next(k for k, line in enumerate(lines) if '"eliminated": [[' in line)
-        plain = json.loads(lines[k]) | {"eliminated": []}
+        plain = json.loads(lines[k])
+        plain["decision"]["eliminated"] = []
         return "\n".join([*lines[:k], json.dumps(plain), *lines[k + 1 :], ""])
 
     def better_values(text):

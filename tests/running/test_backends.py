@@ -16,8 +16,9 @@ import pytest
 import solvers
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
+from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import Job, RunId, job
-from polarbear.racing.rules import Rules
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.running.backends import executors
 from polarbear.running.backends.checking import check
 from polarbear.running.backends.dispatcher import Dispatcher, collect_results
@@ -300,7 +301,7 @@ def skilled(job):
 
 def driven(executor):
     """A race on an backend, as whoever drives one writes it."""
-    race = race_of(rules=Rules(certainty=0.9, batch=(2, 4), max_runs=60))
+    race = race_of(question=ParetoSet(certainty=0.9), budget=Budget(batch=(2, 4), runs=60))
     setup = Setup.of(
         dict.fromkeys(race.pareto, skilled), solvers.drawn, times=TIMES, direction="maximize"
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import sys
 import time
 import tomllib
@@ -12,8 +13,14 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError
-from polarbear.racing.rules import Rules
-from polarbear.running.solvers.configuration import _COMMAND_KEYS, _TOP_KEYS, load
+from polarbear.racing.budget import Budget
+from polarbear.racing.questions.stored import BY_NAME
+from polarbear.running.solvers.configuration import (
+    _COMMAND_KEYS,
+    _QUESTION_KEYS,
+    _TOP_KEYS,
+    load,
+)
 from polarbear.running.solvers.setup import Limits
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "reference" / "race.schema.json"
@@ -31,8 +38,9 @@ pattern = '(?P<time>\\S+)s: (?P<value>\\S+) .*a.txt'
 python = "mine:solve"
 [instances]
 files = "*.txt"
-[rules]
+[question]
 certainty = 0.9
+[budget]
 batch = [2, 4]
 [limits]
 wall_seconds = 60
@@ -56,7 +64,7 @@ def test_a_file_says_what_to_run(race, capsys):
     assert list(found.setup.solvers) == ["program", "own; $(x)"]
     assert found.setup.times == pytest.approx((1, 10, 100))
     assert found.setup.instances.names == ("a.txt",)
-    assert (found.rules.certainty, found.rules.batch) == (0.9, (2, 4))
+    assert (found.question.certainty, found.budget.batch) == (0.9, (2, 4))
     assert (found.setup.limits.wall_seconds, found.seed, found.store) == (
         60,
         7,
@@ -72,8 +80,8 @@ def test_a_file_says_what_to_run(race, capsys):
     [
         ("direction =", "directoin =", "unknown key 'directoin'; did you mean 'direction'?"),
         ('direction = "minimize"', "", "direction is missing"),
-        ("certainty", "certanty", "[rules] unknown key 'certanty'; did you mean 'certainty'?"),
-        ("seed = 7", 'deadline = "8h"', "unknown key 'deadline'; it belongs under [rules]"),
+        ("certainty", "certanty", "[question] unknown key 'certanty'; did you mean 'certainty'?"),
+        ("seed = 7", 'deadline = "8h"', "unknown key 'deadline'; it belongs under [budget]"),
         ("wall_seconds = 60", "seed = 9", "[limits] unknown key 'seed'; it belongs at the top of"),
         ("wall_seconds = 60", "wall_secondz = 60", "[limits] unknown key 'wall_secondz'"),
         ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1, expected a number above 0"),
@@ -92,13 +100,18 @@ def test_a_file_says_what_to_run(race, capsys):
         ('clock = "reported"', 'clock = "watch"', "clock = 'watch': expected one of"),
         ("n = 3", 'n = "x"', "[times] "),
         ("times = {", 'times = ["a"] # {', "[times] could not convert"),
-        ("batch = [2, 4]", "batch = 4", "[rules] batch = 4: expected two numbers"),
+        ("batch = [2, 4]", "batch = 4", "[budget] batch = 4: expected two numbers"),
         ("from = 1,", "from = 200,", "before its start at 200"),
         ("files =", "flies =", "[instances] unknown key 'flies'; did you mean 'files'?"),
         ('store = "race.db"', "seed = 8", "is not TOML: Cannot overwrite a value"),
         ("certainty = 0.9", "certainty = 3", "certainty = 3: expected a probability"),
+        ("certainty = 0.9", 'baseline = "program"', "ParetoSet has no 'baseline'; NoWorse has it"),
         *(
-            ("certainty = 0.9", f"preference = {preference}", f"[rules] preference = {said}")
+            (
+                "certainty = 0.9",
+                f'kind = "Choice"\npreference = {preference}',
+                f"[question] preference = {said}",
+            )
             for preference, said in [
                 ('"between 2 and 10"', '"between 2 and 10": expected { at = 60 }, '),
                 ("[2, 10]", "[2, 10]: expected { at = 60 }, { final = true } or "),
@@ -120,8 +133,19 @@ def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
     # The line is that of the mistake, wherever a line is to blame.
     if message not in ("direction is missing", "is not TOML"):
         changed = race.read_text().splitlines()
-        line = next(k for k, now in enumerate(changed, 1) if new and new in now)
+        line = next(k for k, now in enumerate(changed, 1) if new and new.splitlines()[-1] in now)
         assert said.startswith(f"{race}, line {line}: ")
+
+
+def test_a_question_that_is_not_there_or_not_complete_is_said_with_its_table(race):
+    text = race.read_text()
+    for kind, said in (
+        ("Best", "no question 'Best': expected one of ParetoSet, Choice, NoWorse, PaperParetoSet"),
+        ("NoWorse", "NoWorse needs the key baseline"),
+    ):
+        race.write_text(text.replace("certainty = 0.9", f'kind = "{kind}"'))
+        with pytest.raises(DataError, match=re.escape(f"{race}, line 14: [question] {said}")):
+            load(race)
 
 
 @pytest.mark.parametrize(
@@ -147,10 +171,21 @@ def test_absurd_files_are_refused_at_once(tmp_path, content):
 def test_the_schema_has_what_the_program_has():
     schema = json.loads(SCHEMA.read_text())["properties"]
     assert set(schema) == set(_TOP_KEYS)
-    for name, kind in (("rules", Rules), ("limits", Limits)):
+    told = schema["question"]["properties"]
+    assert list(told) == list(_QUESTION_KEYS)
+    # Questions of tests may be there too.
+    kinds = {name: one for name, one in BY_NAME.items() if one.__module__.startswith("polarbear.")}
+    assert told["kind"]["enum"] == list(kinds)
+    for name, kind in kinds.items():
+        for field in dataclasses.fields(kind):
+            default = None if field.default in (dataclasses.MISSING, None) else field.default
+            # Questions may differ: the description names the default of the others.
+            words = f"{default} for {name}"
+            same = told[field.name].get("default") == default
+            assert same or words in told[field.name]["description"], words
+    for name, kind in (("budget", Budget), ("limits", Limits)):
         told = schema[name]["properties"]
-        preset = ["preset"] if kind is Rules else []
-        assert list(told) == preset + [field.name for field in dataclasses.fields(kind)]
+        assert list(told) == [field.name for field in dataclasses.fields(kind)]
         for field in dataclasses.fields(kind):
             default = list(field.default) if field.name == "batch" else field.default
             assert told[field.name].get("default") == default, field.name
@@ -183,15 +218,15 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
 
     def deadline(text):
         path.write_text(
-            f'times = [1]\ndirection = "minimize"\n[rules]\ndeadline = {text}\n'
+            f'times = [1]\ndirection = "minimize"\n[budget]\ndeadline = {text}\n'
             '[instances]\nnames = ["a"]\n[solvers.a]\ncommand = "a"\npattern = "(?P<value>1)"\n'
         )
-        return load(path).rules.deadline
+        return load(path).budget.deadline
 
     assert deadline('"8h"') == pytest.approx(time.time() + 28_800, abs=600)
     assert deadline("18:30:00") > time.time()
     assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
-    with pytest.raises(DataError, match=r'line 4: \[rules\] deadline = 28800 .* write "28800s"'):
+    with pytest.raises(DataError, match=r'line 4: \[budget\] deadline = 28800 .* write "28800s"'):
         deadline("28800")
 
 
@@ -205,8 +240,10 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
     ],
 )
 def test_a_preference_in_a_file(race, preference, says):
-    race.write_text(race.read_text().replace("certainty = 0.9", f"preference = {preference}"))
-    assert load(race).rules.preference.says.startswith(says)
+    race.write_text(
+        race.read_text().replace("certainty = 0.9", f'kind = "Choice"\npreference = {preference}')
+    )
+    assert load(race).question.preference.says.startswith(says)
 
 
 def test_a_pattern_without_files_names_the_folder(tmp_path, monkeypatch):

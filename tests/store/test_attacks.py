@@ -11,10 +11,11 @@ import pytest
 
 from polarbear.cli.main import main
 from polarbear.errors import PolarBearError, StoreError
-from polarbear.racing.events import Added
+from polarbear.racing.budget import Budget
+from polarbear.racing.events import VERSION, Added
 from polarbear.racing.jobs import key_of
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.store import open_store, repair_store, sqlite
 from polarbear.store.codec import StoredEvent, event_row
 from racers import drive, race_of
@@ -23,8 +24,10 @@ from racers import drive, race_of
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     path = tmp_path_factory.mktemp("sound") / "race.db"
-    rules = Rules(certainty=0.99, batch=(2, 4), max_runs=300, retries=1)
-    race = drive(race_of(["early", "late", "good", "bad", "twin"], rules=rules, seed=1), fails=0.1)
+    names = ["early", "late", "good", "bad", "twin"]
+    budget = Budget(batch=(2, 4), runs=300, retries=1)
+    race = race_of(names, question=ParetoSet(certainty=0.99), budget=budget, seed=1)
+    drive(race, fails=0.1)
     with open_store(path) as store:
         for k in range(0, len(race.events), 20):
             store.append(race.events[k : k + 20])
@@ -129,8 +132,9 @@ DEEP = "[" * 100_000 + "]" * 100_000
 @pytest.mark.parametrize(
     "line",
     [
-        {"event": "decided", "round": 0, "eliminated": [["x", "y", 1]], "open": [], "batch": 1},
-        {"event": "decided", "round": 9, "eliminated": [], "open": [["a", "b", "1", 1]]},
+        {"event": "decided", "round": 0,
+         "decision": {"eliminated": [["x", "y", 1]], "open": [], "batch": 1}},
+        {"event": "decided", "round": 9, "decision": {"open": [["a", "b", "1", 1]]}},
         {"event": "removed", "algorithm": ["x"], "why": ""},
         {"event": "asked", "jobs": [[{}, [], "x", 1, 2, 3]], "round": 0},
         {"event": "asked", "jobs": [["good", "f", 0, "x", 2, 3]], "round": 0},
@@ -138,21 +142,20 @@ DEEP = "[" * 100_000 + "]" * 100_000
         {"event": "offered", "instances": [1, {}]},
         {"event": "added", "algorithm": {}},
         {"event": "continued", "key": ["a"], "extends": 0},
-        {"event": "extended", "rules": {"batch": [1, 10**40]}},
+        {"event": "extended", "question": {}, "budget": {"batch": [1, 10**40]}},
         {"event": "identified", "instances": 5, "solvers": 3, "limits": []},
         DEEP,
     ],
     ids=str,
 )  # fmt: skip
-@pytest.mark.parametrize("version", [1, 2])
-def test_events_made_by_hand_are_refused_in_words(tmp_path, line, version):
+def test_events_made_by_hand_are_refused_in_words(tmp_path, line):
     """Whatever is in a store, reading it gives the race or one kind of error."""
     path = tmp_path / "race.db"
     with open_store(path) as store:
         store.append(race_of(["good", "bad"]).events)
         seq = store.n_events
     if isinstance(line, dict):
-        body, kind = json.dumps({"version": version, **line}).encode(), line["event"]
+        body, kind = json.dumps({"version": VERSION, **line}).encode(), line["event"]
     else:
         body, kind = line.encode(), "added"
     _, *row = event_row(seq, StoredEvent(kind, body))

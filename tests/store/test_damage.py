@@ -1,6 +1,5 @@
 """Damaged, foreign and hostile files: refused in words, never a silent difference."""
 
-import json
 import os
 import pickle
 import random
@@ -8,16 +7,16 @@ import shutil
 import signal
 import sqlite3
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Asked, Decided, Imported, Removed, Told
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
 from polarbear.store import sqlite, writer_lock
@@ -29,8 +28,10 @@ from racers import drive, quick_fit, race_of
 
 @pytest.fixture(scope="module")
 def race():
-    rules = Rules(certainty=0.9, batch=(2, 4), max_runs=132, retries=1)
-    return drive(race_of(["early", "late", "good", "bad", "worst"], rules=rules, seed=1), fails=0.1)
+    names = ["early", "late", "good", "bad", "worst"]
+    budget = Budget(batch=(2, 4), runs=132, retries=1)
+    race = race_of(names, question=ParetoSet(certainty=0.9), budget=budget, seed=1)
+    return drive(race, fails=0.1)
 
 
 @pytest.fixture(scope="module")
@@ -240,62 +241,6 @@ def test_a_newer_format_is_left_alone(path):
     for read_only in (True, False):
         with pytest.raises(StoreError, match="upgrade PolarBear to read it"):
             open_store(path, read_only=read_only)
-
-
-HERE = Path(__file__).parent / "files"
-FILES = sorted(HERE.glob("format-*.db"))
-
-
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_store_of_every_format_there_was_is_read(file, tmp_path):
-    """One file for each format, written when it was the present one; see ARCHITECTURE.md."""
-    assert len(FILES) == sqlite.FORMAT
-    path = shutil.copy(file, tmp_path / "old.db")
-    assert not repair_store(path, tmp_path / "new.db").lost
-    assert read(tmp_path / "new.db") == read(path)
-    again = Race.from_events(read(path), fit=quick_fit)
-    assert (again.n_runs, again.pareto) == (40, ("early", "good", "late"))
-    with open_store(path) as store:
-        store.append([Added("newcomer")])
-        assert store.status().n_runs == 40
-    with open_store(path, read_only=True) as store:  # a writer brings it to the present format
-        assert store._database.format == sqlite.FORMAT
-
-
-def test_a_store_of_events_of_version_1_knows_its_extensions():
-    """Written before jobs said what they extend; beside it, what the program of then said."""
-    known = json.loads((HERE / "events-1.json").read_text())
-    with open_store(HERE / "events-1.db", read_only=True) as store:
-        again = Race.from_events(store.read(), fit=quick_fit)
-        runs, seen = store.runs(), store.status()
-    assert [[*key, first] for key, first in again.state.extends.items()] == known["extends"]
-    for made in (again.runs, runs):
-        assert [
-            [run.algorithm, run.instance, run.repetition, run.until, run.status] for run in made
-        ] == known["runs"]
-    assert again.n_runs == seen.n_runs == known["n_runs"]
-    assert list(again.pareto) == list(seen.pareto) == known["pareto"]
-    assert again.ask() == ()
-
-
-def test_an_older_format_is_read_as_it_is_and_upgraded_by_its_next_writer(tmp_path):
-    path = shutil.copy(HERE / "format-1.db", tmp_path / "old.db")
-    events = read(path)
-    with open_store(path, read_only=True) as store:
-        assert store._database.format == 1
-        before = store.status()
-    race = Race.from_events(events, fit=quick_fit)
-    race.add("newcomer")
-    with open_store(path) as store:
-        store.append(race.events[len(events) :], status=race.status)
-        after = store.status()
-        assert store._database.query("SELECT seq FROM status") == [(store.n_events,)]
-    assert read(path) == race.events
-    assert (before.n_runs, before.pareto) == (after.n_runs, ("early", "good", "late"))
-    assert after.pareto == race.pareto
-    change(path, "DROP TABLE status")
-    with pytest.raises(StoreError, match="too few tables"):
-        open_store(path)
 
 
 @pytest.mark.parametrize(

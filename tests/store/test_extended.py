@@ -5,10 +5,11 @@ import sqlite3
 import pytest
 
 from polarbear.data.run import Run, Status
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Asked, Imported, Told
 from polarbear.racing.jobs import RunId, job, key_of
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.store import merge, open_store, repair_store
 from racers import drive, quick_fit, race_of, solve
 
@@ -174,7 +175,12 @@ def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
 
 def test_a_run_that_fails_is_tried_again_under_a_number_that_is_free():
     """Its next number may be one of a run that was loaded; the race waited for it for ever."""
-    race = race_of(["good", "bad"], instances=["f", "g"], rules=Rules(retries=1, batch=(1, 1)))
+    race = race_of(
+        ["good", "bad"],
+        instances=["f", "g"],
+        question=ParetoSet(),
+        budget=Budget(retries=1, batch=(1, 1)),
+    )
     (first, *_) = [job for job in race.ask() if job.algorithm == "good"]
     race._record(Imported(solve(first._replace(repetition=1, seed=5))))
     for one in race.ask():

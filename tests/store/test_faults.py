@@ -15,13 +15,15 @@ import course
 import killing
 from polarbear.data.run import Run
 from polarbear.errors import DataWarning, StoreError
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Started, Told
-from polarbear.racing.rules import Rules
+from polarbear.racing.model import Model
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.store.opening import open_store
 from polarbear.store.postgres import PostgreSQL
 from waiting import PATIENCE, wait_until
 
-BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, Rules())
+BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", True, ParetoSet(), Budget(), Model())
 
 
 def told(k, size=50):
@@ -352,10 +354,10 @@ def test_a_race_says_that_its_server_is_frozen_and_goes_on_as_if_it_had_not_been
         with stack:  # the first connection is given up, and somebody was told
             wait_until(lambda: len(attempts) > 1 and caught)
 
-    rules = course.short(60)
-    with course.run(rules=rules) as expected:
+    budget = course.short(60)
+    with course.run(budget=budget) as expected:
         with pytest.warns(DataWarning, match="database server has not answered since") as caught:
-            disturbed = course.run(f"{server.url}#frozen", rules=rules, progress=freeze)
+            disturbed = course.run(f"{server.url}#frozen", budget=budget, progress=freeze)
         thawing[0].join()
         monkeypatch.undo()
         with disturbed:

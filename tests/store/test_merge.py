@@ -6,10 +6,11 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Asked, Failed, Hosted, Imported, Told
 from polarbear.racing.notes import make_attribution
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.store import merge, open_store
 from racers import TIMES, drive, quick_fit, race_of, solve
@@ -62,8 +63,8 @@ def test_different_outcomes_of_one_run_are_conflicts_and_the_first_stays(tmp_pat
 
 
 def test_of_runs_that_were_tried_again_the_last_one_counts(tmp_path):
-    rules = Rules(certainty=0.9, batch=(2, 4), max_runs=60, retries=3)
-    race = drive(race_of(instances=NAMES, rules=rules, seed=3), fails=0.4)
+    question, budget = ParetoSet(certainty=0.9), Budget(batch=(2, 4), runs=60, retries=3)
+    race = drive(race_of(instances=NAMES, question=question, budget=budget, seed=3), fails=0.4)
     retried = {key_of(run)[:2] for run in race.runs if run.repetition}
     assert retried
     merge([site(tmp_path / "1.db", race)], tmp_path / "all.db")
@@ -163,7 +164,9 @@ def test_conflicts_are_listed(tmp_path, capsys):
 def test_reasons_of_failures_and_hosts_of_runs_are_merged(tmp_path):
     paths = []
     for k, name in enumerate(("good", "bad")):
-        race = race_of([name, "broken"], instances=[f"f{k}"], rules=Rules(max_runs=2))
+        race = race_of(
+            [name, "broken"], instances=[f"f{k}"], question=ParetoSet(), budget=Budget(runs=2)
+        )
         for job in race.ask():
             if job.algorithm == "broken":
                 run = job.run([], [], until=0.0, status=Status.CRASHED)

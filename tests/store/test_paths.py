@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from polarbear.data.run import Status
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Asked, Decided, Told
 from polarbear.racing.jobs import key_of
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.store import merge, open_store, repair_store
 from racers import quick_fit, race_of, solve
 
@@ -55,9 +56,10 @@ class Site:
     """A race, its store, and what was told and stored."""
 
     def __init__(self, path, overlap):
-        rules = Rules(certainty=0.9, batch=(1, 2), retries=1, max_runs=80, overlap=overlap)
+        question = ParetoSet(certainty=0.9)
+        budget = Budget(batch=(1, 2), retries=1, runs=80, overlap=overlap)
         self.path, self.told, self.left = path, [], False
-        self.race = race_of(NAMES, instances=INSTANCES, rules=rules, seed=2)
+        self.race = race_of(NAMES, instances=INSTANCES, question=question, budget=budget, seed=2)
         self.store()
 
     def store(self):

@@ -6,8 +6,9 @@ import time
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.data.run import Status
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import MAX_REASON, Ended, Failed, from_json, to_json
-from polarbear.racing.rules import Rules
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.reporting.content import make_document
 from racers import drive, quick_fit, race_of
 
@@ -28,10 +29,10 @@ def hangs(job):
 
 
 def raced(store, **more):
-    rules = Rules(batch=(1, 1), max_runs=3, **more)
+    budget = Budget(batch=(1, 1), runs=3, **more)
     return pb.race(
-        [good, crashes, hangs], range(3), [10, 100], direction="minimize", rules=rules, store=store,
-        executor=1, limits=pb.Limits(wall_seconds=0.7), fit=quick_fit,
+        [good, crashes, hangs], range(3), [10, 100], direction="minimize", budget=budget,
+        store=store, executor=1, limits=pb.Limits(wall_seconds=0.7), fit=quick_fit,
     )  # fmt: skip
 
 
@@ -42,7 +43,7 @@ def test_reasons_outlive_the_coordinator(tmp_path, capsys):
     assert set(said) == {"crashes", "hangs"}
     assert "out of paper" in said["crashes"]
     assert "0.7" in said["hangs"]
-    assert ended == "max_runs"
+    assert ended == "budget of runs spent"
     with pb.open_store(path, read_only=True) as store:
         again = pb.Race.from_events(store.read())
         status = store.status()
@@ -53,25 +54,25 @@ def test_reasons_outlive_the_coordinator(tmp_path, capsys):
     capsys.readouterr()
     assert main(["status", path]) == 0
     text = capsys.readouterr().out
-    assert "ended       max_runs" in text
+    assert "ended       budget of runs spent" in text
     assert "out of paper" in text
     content = make_document(again)
-    assert content["ended"] == "max_runs"
+    assert content["ended"] == "budget of runs spent"
     facts = json.dumps(content["race"]["facts"])
     assert "out of paper" in facts
     assert "under way" not in facts
 
 
 def test_a_race_that_goes_on_has_not_ended():
-    race = race_of(rules=Rules(certainty=0.9, batch=(2, 2), max_runs=8))
+    race = race_of(question=ParetoSet(certainty=0.9), budget=Budget(batch=(2, 2), runs=8))
     drive(race)
-    assert race.ended == "max_runs"
+    assert race.ended == "budget of runs spent"
     events = [from_json(to_json(event)) for event in race.events]
-    assert events[-1] == Ended("max_runs")
-    assert pb.Race.from_events(events).ended == "max_runs"
+    assert events[-1] == Ended("budget of runs spent")
+    assert pb.Race.from_events(events).ended == "budget of runs spent"
     assert race.ask() == ()
     assert len(race.events) == len(events)  # to ask twice is to ask once
-    race.extend(Rules(certainty=0.9, batch=(2, 2), max_runs=400))
+    race.extend(ParetoSet(certainty=0.9), budget=Budget(batch=(2, 2), runs=400))
     assert race.ended is None
     drive(race)
     assert race.ended == race.events[-1].why

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from polarbear import open_store
 from polarbear.data.run import Status
 from polarbear.errors import StoreError
+from polarbear.racing.budget import Budget
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.store import race_snapshot
 from polarbear.store.codec import blob_row
 from polarbear.store.restoring import restore_race
@@ -70,8 +71,10 @@ def same(path, *, uses=True):
 
 
 def begin(path, rounds=3, *, seed=2, overlap=0, snapshot=True):
-    rules = Rules(certainty=0.99, batch=(1, 2), retries=1, max_runs=120, overlap=overlap)
-    race = race_of(NAMES, instances=[f"f{k}" for k in range(6)], rules=rules, seed=seed)
+    question = ParetoSet(certainty=0.99)
+    budget = Budget(batch=(1, 2), retries=1, runs=120, overlap=overlap)
+    instances = [f"f{k}" for k in range(6)]
+    race = race_of(NAMES, instances=instances, question=question, budget=budget, seed=seed)
     with open_store(path) as store:
         steps(race, store, rounds, snapshot=snapshot)
     return race
@@ -101,7 +104,10 @@ def test_a_race_resumed_from_a_snapshot_is_the_race_of_its_events(overlap, chang
                 elif what == "withdraw":
                     race.withdraw("good", race.state.order[0])
                 elif what == "extend":
-                    race.extend(Rules(certainty=0.999, batch=(1, 2), max_runs=150, overlap=overlap))
+                    race.extend(
+                        ParetoSet(certainty=0.999),
+                        budget=Budget(batch=(1, 2), runs=150, overlap=overlap),
+                    )
                 steps(race, store, 1, lost=3 * (what == "lost"), snapshot=snapshot)
             same(path)
 
@@ -163,7 +169,7 @@ def rename(path):
 
 @pytest.mark.parametrize("spoil", [flip, truncate, lose, take_foreign, take_newer])
 def test_a_snapshot_in_doubt_is_not_used_and_is_replaced(tmp_path, monkeypatch, spoil):
-    monkeypatch.setattr(race_snapshot, "PART_BYTES", 4096)
+    monkeypatch.setattr(race_snapshot, "PART_BYTES", 2048)
     path = tmp_path / "race.db"
     begin(path)
     same(path)

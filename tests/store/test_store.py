@@ -16,26 +16,29 @@ import polarbear as pb
 from killing import fork
 from polarbear.data.run import Run, Status
 from polarbear.errors import DataError, StoreError
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Decision, Eliminated, Open
 from polarbear.racing.events import (
     Added,
     Asked,
     Decided,
-    Eliminated,
     Extended,
     Imported,
     Offered,
-    Open,
     Removed,
     Started,
     Told,
 )
 from polarbear.racing.jobs import RunId, job
-from polarbear.racing.rules import Rules
+from polarbear.racing.model import Model
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.state import key_of
 from polarbear.store.opening import open_store
 from racers import drive, quick_fit, race_of, solve
 
-BEGIN = Started(7, (1.0, 2.0, 4.0), "minimize", "evaluations", False, Rules(max_time=1e9))
+BEGIN = Started(
+    7, (1.0, 2.0, 4.0), "minimize", "evaluations", False, ParetoSet(), Budget(time=1e9), Model()
+)
 ODD = ["a", "b", "1", "Robert'); DROP TABLE runs;--", "$(reboot)", "../../etc/passwd", "naïve 🐻",
        "line\nbreak", "nul\0byte", '"quoted"', "--option", "%s ? {0}", " "]  # fmt: skip
 
@@ -66,9 +69,17 @@ SMALL = st.one_of(
     st.builds(Removed, st.sampled_from(ODD), st.text(st.characters(codec="utf-8"))),
     st.lists(st.sampled_from(ODD)).map(lambda names: Offered(tuple(names))),
     st.sampled_from(ODD).map(lambda name: Asked((job(3, RunId(name, name, 0), 4.0),), 1)),
-    st.just(Extended(Rules(certainty=0.9, error_control="whole_race"))),
+    st.just(Extended(ParetoSet(certainty=0.9, errors="whole_race"), Budget(runs=9))),
     st.just(
-        Decided(0, (Eliminated("a", "b", 0.99),), (Open("b", "1", 0b111),), 8, problems=("no",))
+        Decided(
+            0,
+            Decision(
+                (Open("b", "1", 0b111),),
+                8,
+                eliminated=(Eliminated("a", "b", 0.99),),
+                problems=("no",),
+            ),
+        )
     ),
 )
 EVENTS = st.one_of(SMALL, runs().map(Told), runs().map(Imported))
@@ -228,7 +239,7 @@ def test_the_status_knows_what_is_wanted(store):
     assert seen.n_wanted == len(race.ask()) < len(jobs) - 1
     assert (seen.removed, seen.store.last_event, seen.store.epoch) == (("bad",), "removed", 1)
     assert f"process {os.getpid()} on " in seen.store.holder
-    race.extend(Rules(certainty=0.95, error_control="whole_race", max_runs=400))
+    race.extend(ParetoSet(certainty=0.95, errors="whole_race"), budget=Budget(runs=400))
     drive(race)
     race.add("bad")
     store.append(race.events[store.n_events :])

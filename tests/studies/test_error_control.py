@@ -79,7 +79,7 @@ def test_the_ends_of_a_pair_are_its_statuses():
 
 def test_newcomers_have_the_thresholds_of_a_race():
     """Those of ``errors.newcomers``, but for two algorithms at the start where it has one."""
-    race = drive(race_of(("good", "twin"), rules=pb.Rules(max_runs=8)))
+    race = drive(race_of(("good", "twin"), budget=pb.Budget(runs=8)))
     newcomers = [f"n{k}" for k in range(1, 5)]
     for name in newcomers:
         race.add(name)

@@ -11,7 +11,7 @@ import polarbear as pb
 def test_rounds_eliminations_and_how_long_everybody_ran():
     truth = np.array([[2.0, 0.0, -2.0], [1.5, 0.5, -2.0]])
     runs = pb.simulation.simulate_runs(truth, 60, persistence=np.inf, times=np.array([1.0, 2.0]))
-    found = pb.replay(runs, pb.Rules(certainty=0.95), times=[1.0, 2.0])
+    found = pb.replay(runs, pb.ParetoSet(certainty=0.95), times=[1.0, 2.0])
     rounds = course(found.events)
     assert len(rounds) == found.rounds
     assert rounds[-1]["runs"] == found.spent.runs

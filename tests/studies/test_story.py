@@ -17,7 +17,7 @@ TRUTH = np.array([[2.0, 0.0, -2.0], [1.5, 0.5, -2.0]])
 @pytest.fixture(scope="module")
 def raced():
     runs = pb.simulation.simulate_runs(TRUTH, 60, persistence=np.inf, times=TIMES)
-    return pb.replay(runs, pb.Rules(certainty=0.95), times=TIMES)
+    return pb.replay(runs, pb.ParetoSet(certainty=0.95), times=TIMES)
 
 
 def same(one, two):

@@ -12,6 +12,7 @@ from dataclasses import replace
 import polarbear as pb
 from polarbear.racing.events import Started
 from polarbear.store.log import Store
+from racers import PerLook
 
 TIMES = (10.0, 30.0, 100.0)
 SKILL = {
@@ -21,23 +22,17 @@ SKILL = {
     "bad": (-1.0, -1.0, -1.0),
     "worst": (-2.5, -2.5, -2.5),
 }
-RULES = pb.Rules(
-    error_control="per_look",
-    certainty=0.99,
-    resolution="strict",
-    batch=(8, 16),
-    max_runs=240,
-    epsilon=0.01,
-)
+QUESTION = PerLook(certainty=0.99, resolution="strict", epsilon=0.01)
+BUDGET = pb.Budget(batch=(8, 16), runs=240)
 
 
-def short(runs=RULES.max_runs):
-    """The rules of a race of fewer runs, for tests that have little time."""
-    return replace(RULES, max_runs=runs)
+def short(runs=BUDGET.runs):
+    """The budget of a race of fewer runs, for tests that have little time."""
+    return replace(BUDGET, runs=runs)
 
 
 SHORT = short(140)
-"""The rules of most tests: a fork for each run takes most of their time."""
+"""The budget of most tests: a fork for each run takes most of their time."""
 
 
 def solver(skill, seconds=0.0):
@@ -64,13 +59,14 @@ def quick(rankings, *, seed):
     return pb.fit(rankings, seed=seed, draws=200)
 
 
-def run(store=None, executor=1, seconds=0.0, rules=SHORT, **more):
+def run(store=None, executor=1, seconds=0.0, budget=SHORT, **more):
     return pb.race(
         solvers(seconds),
         instance,
         TIMES,
         direction="maximize",
-        rules=rules,
+        question=more.pop("question", QUESTION),
+        budget=budget,
         store=store,
         executor=executor,
         fit=more.pop("fit", quick),
@@ -112,5 +108,5 @@ def say(number):
 if __name__ == "__main__":
     Store.append = witnessed(Store.append)
     say(0)
-    rules = short(*map(int, sys.argv[4:]))
-    run(sys.argv[1], int(sys.argv[2]), seconds=float(sys.argv[3]), rules=rules).close()
+    budget = short(*map(int, sys.argv[4:]))
+    run(sys.argv[1], int(sys.argv[2]), seconds=float(sys.argv[3]), budget=budget).close()

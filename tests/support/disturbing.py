@@ -11,7 +11,7 @@ from polarbear.racing.events import Told
 from waiting import PATIENCE
 
 LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
-RULES = course.RULES if LONG else course.short(80)
+BUDGET = course.BUDGET if LONG else course.short(80)
 
 UNTIL_GONE = 2.0 if LONG else PATIENCE
 """Seconds after a kill when nobody may be left: two are promised, where nobody else is busy."""
@@ -22,7 +22,7 @@ CODE = "import course\nsolvers = course.solvers(0.02)\ninstances = course.instan
 
 @cache
 def undisturbed():
-    return run(executor=2, rules=RULES).race.events
+    return run(executor=2, budget=BUDGET).race.events
 
 
 class Tally:

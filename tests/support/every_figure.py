@@ -44,7 +44,7 @@ class Case:
     @cached_property
     def race(self) -> Any:
         """What a race over the runs does."""
-        return pb.replay(self.runs, pb.Rules(certainty=0.95))
+        return pb.replay(self.runs, pb.ParetoSet(certainty=0.95))
 
     @property
     def pair(self) -> list[str]:

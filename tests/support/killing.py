@@ -21,9 +21,10 @@ from typing import NamedTuple
 import servers
 from course import decisions, told
 from polarbear.errors import StoreError
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Told
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
 from polarbear.store.opening import open_store
@@ -31,7 +32,7 @@ from racers import quick_fit, race_of, solve
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "store_kills.md"
 NAMES = ("early", "late", "good", "twin", "bad")  # two of them are never settled
-RULES = Rules(certainty=0.99, batch=(2, 8), max_runs=240)
+SETTING = {"question": ParetoSet(certainty=0.99), "budget": Budget(batch=(2, 8), runs=240)}
 BATCH = 3
 
 
@@ -68,7 +69,7 @@ def coordinate(where, seed, say):
         race = (
             Race.from_events(store.read(), fit=quick_fit)
             if store.n_events
-            else race_of(NAMES, rules=RULES, seed=seed)
+            else race_of(NAMES, **SETTING, seed=seed)
         )
         stored = store.n_events
         while True:
@@ -116,7 +117,7 @@ def numbers(words):
 
 def undisturbed(seed):
     """The events of a race that nobody kills."""
-    race = race_of(NAMES, rules=RULES, seed=seed)
+    race = race_of(NAMES, **SETTING, seed=seed)
     while jobs := race.ask():
         for job in jobs[:BATCH]:
             race.tell(solve(job))

@@ -1,17 +1,45 @@
 """A course for races: solvers whose runs follow from their jobs, and a fit that takes no time."""
 
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
 import numpy as np
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.run import Status
+from polarbear.inference.dominance import Resolution
 from polarbear.inference.posterior import Posterior
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import all_pairs
+from polarbear.racing.questions import stored
+from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 
 
-def per_look(**changes):
-    """Rules that decide by the posterior at each look: few runs settle the races of a test."""
-    return Rules(**{"error_control": "per_look", "certainty": 0.99, **changes})
+@dataclass(frozen=True)
+class PerLook(PaperParetoSet):
+    """Decides by the posterior at each look, but plans as e-values do: few runs settle a race.
+
+    A pair is settled as long as the present posterior is certain.
+    """
+
+    resolution: Resolution = "at_par"
+
+    rates_eliminated: ClassVar[bool] = False
+    focuses: ClassVar[bool] = True
+    fit_options: ClassVar[dict] = {}
+
+    def decide(self, view, rankings, posterior):
+        pairs = all_pairs(view.members)
+        every = dict.fromkeys(pairs, self.asked_times(len(view.times)))
+        return super().decide(replace(view, open=every), rankings, posterior)
+
+    def _find_claims(self, view, posterior):
+        claims, _ = super()._find_claims(view, posterior)
+        return claims, claims.open_at
+
+
+stored.BY_NAME["PerLook"] = PerLook
 
 
 TIMES = (1.0, 2.0, 4.0)
@@ -56,8 +84,8 @@ def solve(job, fails=0.0):
 
 
 def race_of(names=("early", "late", "good", "bad"), *, fit=quick_fit, **more):
-    rules = more.pop("rules", per_look(certainty=0.9, batch=(2, 8), max_runs=400))
-    return Race(names, TIMES, direction="maximize", rules=rules, fit=fit, **more)
+    more = {"question": PerLook(certainty=0.9), "budget": Budget(batch=(2, 8), runs=400), **more}
+    return Race(names, TIMES, direction="maximize", fit=fit, **more)
 
 
 def drive(race, fails=0.0, order=None):
@@ -83,8 +111,8 @@ def check_invariants(race):
     for found in state.eliminated.values():
         assert found.by in everybody
         assert found.by != found.algorithm
-        if race.rules.error_control == "per_look":
-            assert found.probability >= race.rules.certainty
+        if isinstance(race.question, PaperParetoSet):
+            assert found.probability >= race.question.certainty
     for (a, b), times in state.open.items():
         assert {a, b} <= state.racing
         assert 0 < times < 1 << len(state.times)
@@ -103,9 +131,9 @@ def check_invariants(race):
     assert set(state.wanted) <= {
         key for tickets in state.pending_rounds.values() for key in tickets
     }
-    if race.rules.max_runs is not None:
-        assert spent.runs <= race.rules.max_runs
-    if race.rules.max_time is not None:
-        assert spent.time <= race.rules.max_time + 1e-9
+    if race.budget.runs is not None:
+        assert spent.runs <= race.budget.runs
+    if race.budget.time is not None:
+        assert spent.time <= race.budget.time + 1e-9
     for name in everybody:
         assert race.verdict(name).algorithm == name

@@ -72,9 +72,6 @@ def soak(runs, folder, seconds=0.0033, looks=10):
             seen.append(look(path, int(made)))
         return quick_fit(rankings, seed=seed)
 
-    rules = pb.Rules(
-        certainty=0.999, epsilon=0.0, batch=(64, 512), max_runs=runs, resolution="strict"
-    )
     begin = time.monotonic()
     solver = course.solver((1.0,) * 3, seconds)
     pb.race(
@@ -82,7 +79,8 @@ def soak(runs, folder, seconds=0.0033, looks=10):
         course.instance,
         course.TIMES,
         direction="maximize",
-        rules=rules,
+        question=pb.ParetoSet(certainty=0.999, epsilon=0.0, resolution="strict"),
+        budget=pb.Budget(batch=(64, 512), runs=runs),
         store=path,
         executor=2,
         fit=fit,

@@ -37,13 +37,15 @@ solvers.early.python = "NAME:early"
 solvers.late.python = "NAME:late"
 solvers.worst.python = "NAME:worst"
 
-[rules]
-error_control = "per_look"
+[question]
+kind = "PaperParetoSet"
 certainty = 0.99
 resolution = "strict"
 epsilon = 0.01
+
+[budget]
 batch = [16, 16]
-max_runs = 80
+runs = 80
 """
 
 

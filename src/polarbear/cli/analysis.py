@@ -26,6 +26,7 @@ from polarbear.cli.options import (
     add_json_option,
     add_reading_options,
     add_seed_option,
+    add_size_option,
     add_source_argument,
     check_clock,
     parse_feature,
@@ -279,13 +280,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         help="required probability that the choice is the best, such as 0.95 or 95%%: prints "
         f"whether it is reached, and ends with exit code {EXIT_NOT_MET} if not",
     )
-    parser.add_argument(
-        "--size",
-        type=int,
-        default=1,
-        metavar="N",
-        help="number of parallel runs, the best of which counts (1)",
-    )
+    add_size_option(parser)
     parser.add_argument(
         "--repeats",
         action=argparse.BooleanOptionalAction,
@@ -336,7 +331,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
         _make_preference(arguments),
         risk=_parse_risk(arguments.risk),
         sure=arguments.sure,
-        size=arguments.size,
+        size=1 if arguments.size is None else arguments.size,
         among=arguments.among,
         repeats=arguments.repeats,
     )

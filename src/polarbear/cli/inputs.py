@@ -202,9 +202,9 @@ def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> An
 
 
 def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``fit``: those given, else of the preset or the race in a store."""
+    """Return the options of ``fit``: those given, else of the question or the race in a store."""
     from polarbear.racing.model import Model
-    from polarbear.racing.rules import PAPER_FIT
+    from polarbear.racing.questions.stored import BY_NAME
 
     source = get_source(arguments)
     given = {
@@ -221,8 +221,8 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
     known = model.fit_options()
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
-    preset = PAPER_FIT if getattr(arguments, "preset", None) == "paper" else {}
-    return Model.of({**known, **preset, **given}).fit_options()
+    asked = BY_NAME[getattr(arguments, "question", "ParetoSet")].fit_options
+    return Model.of({**known, **asked, **given}).fit_options()
 
 
 def describe_model(arguments: argparse.Namespace) -> dict[str, str]:

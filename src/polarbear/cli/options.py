@@ -288,6 +288,16 @@ def add_between_option(group: argparse._ActionsContainer) -> None:
     )
 
 
+def add_size_option(group: argparse._ActionsContainer) -> None:
+    """Add the option for the number of algorithms to choose."""
+    group.add_argument(
+        "--size",
+        type=int,
+        metavar="N",
+        help="number of parallel runs, the best of which counts (1)",
+    )
+
+
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that say how to find values in the output of programs."""
     parser.add_argument(

@@ -43,9 +43,10 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         commands,
         "supplement",
         "write a race to one zip file that others can verify, or verify one",
-        "The file has the runs, requests and decisions, rules, model and versions, the report, and "
-        "texts for a paper. --verify makes all decisions again from the runs and compares; it ends "
-        "with code 1 if something differs, and says where. The same store gives the same bytes.",
+        "The file has the runs, requests and decisions, question, model and versions, the report, "
+        "and texts for a paper. --verify makes all decisions again from the runs and compares; it "
+        "ends with code 1 if something differs, and says where. The same store gives the same "
+        "bytes.",
         positionals="STORE TARGET | --verify FILE",
         examples=("supplement race.db supplement.zip", "supplement --verify supplement.zip"),
         run=_run_supplement,

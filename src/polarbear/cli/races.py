@@ -58,7 +58,9 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
         run=_run_race,
     )
-    add_file_argument(parser, "file", help="a TOML file with solvers, instances, times and rules")
+    add_file_argument(
+        parser, "file", help="a TOML file with solvers, instances, times and a question"
+    )
     add_workers_option(parser, "one for each core")
     add_file_argument(parser, "--store", help=STORE_HELP)
     parser.add_argument(
@@ -101,7 +103,7 @@ def _run_race(arguments: argparse.Namespace) -> int:
     arguments.store = store
     if arguments.deadline is not None:
         moment = parse_deadline(arguments.deadline, time.time())
-        race = replace(race, rules=replace(race.rules, deadline=moment))
+        race = replace(race, budget=replace(race.budget, deadline=moment))
     try:
         with _end_on_signal(signal.SIGTERM):
             _race_and_print(arguments, race, store)
@@ -118,7 +120,8 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
     with _choose_view(arguments, store) as watch:
         result = run_race(
             race.setup,
-            race.rules,
+            race.question,
+            race.budget,
             store=store,
             executor=_choose_executor(arguments),
             seed=race.seed,
@@ -248,6 +251,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
 def _run_gate(arguments: argparse.Namespace) -> int:
     from polarbear.coordinator.gate import gate
     from polarbear.errors import PolarBearError
+    from polarbear.racing.budget import Budget
     from polarbear.running.solvers.commands import Command
 
     try:
@@ -261,7 +265,7 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             direction=arguments.direction,
             epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
             certainty=arguments.certainty,
-            max_runs=arguments.max_runs,
+            budget=Budget(runs=arguments.max_runs),
             store=arguments.store,
             executor=arguments.workers,
             seed=arguments.seed,
@@ -313,7 +317,9 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
         examples=("check race.toml --seconds 5",),
         run=_run_check,
     )
-    add_file_argument(parser, "file", help="a TOML file with solvers, instances, times and rules")
+    add_file_argument(
+        parser, "file", help="a TOML file with solvers, instances, times and a question"
+    )
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
     )

@@ -13,9 +13,11 @@ from polarbear.cli.options import (
     add_json_option,
     add_reading_options,
     add_seed_option,
+    add_size_option,
     add_source_argument,
     add_workers_option,
 )
+from polarbear.errors import DataError
 
 
 def add_commands(commands: argparse._SubParsersAction) -> None:
@@ -95,7 +97,7 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
         run=_run_replay,
     )
     add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
-    _add_rule_options(parser)
+    _add_question_options(parser)
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="replay with N seeds (1)"
     )
@@ -106,36 +108,26 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     add_reading_options(parser)
 
 
-RULE_OPTIONS = (
-    "certainty",
-    "epsilon",
-    "elimination",
-    "resolution",
-    "closing",
-    "error_control",
-    "allocation",
-    "batch",
-    "regret",
-    "portfolio",
-)
+QUESTION_OPTIONS = ("certainty", "epsilon", "elimination", "resolution", "errors", "regret", "size")
+"""The options of a race that are fields of its question."""
 
 
-def _add_rule_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the rules of a race; the preset supplies those not given."""
+def _add_question_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the question of a race; its own defaults supply those not given."""
     add = parser.add_argument
     add(
-        "--preset",
-        choices=("default", "paper"),
-        default="default",
-        help="rules to begin with: our defaults, or algorithm 1 of the paper",
+        "--question",
+        choices=("ParetoSet", "PaperParetoSet"),
+        default="ParetoSet",
+        help="what to find out: the anytime Pareto set by e-values, or by algorithm 1 of the paper",
     )
-    add("--certainty", type=float, help="the required certainty (0.95; 0.99 with the preset paper)")
+    add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
         "--elimination",
         choices=("joint", "pointwise"),
-        help="an algorithm is eliminated if it is certainly behind at all times jointly (joint), "
-        "or at each time separately (pointwise)",
+        help="PaperParetoSet: an algorithm is eliminated if it is certainly behind at all times "
+        "jointly (joint), or at each time separately (pointwise)",
     )
     add(
         "--resolution",
@@ -144,22 +136,10 @@ def _add_rule_options(parser: argparse.ArgumentParser) -> None:
         "leads (crossing), or when its relation is certain at every time (strict)",
     )
     add(
-        "--closing",
-        choices=("current", "permanent"),
-        help="a resolved pair stays so while the posterior is certain (current), or permanently",
-    )
-    add(
-        "--error-control",
-        choices=("per_member", "whole_race", "per_look"),
-        help="what certainty bounds: the probability that a given member of the Pareto set is ever "
-        "eliminated (per_member, the default), that any member is (whole_race), or the posterior "
-        "probability at each decision (per_look, as in the paper)",
-    )
-    add(
-        "--allocation",
-        choices=("focused", "paper"),
-        help="which runs come next: those that resolve pairs at least cost (focused), or the rule "
-        "of the paper",
+        "--errors",
+        choices=("per_member", "whole_race"),
+        help="ParetoSet: what certainty bounds: the probability that a given member is ever "
+        "eliminated (per_member), or that any member is (whole_race)",
     )
     add(
         "--batch",
@@ -170,35 +150,48 @@ def _add_rule_options(parser: argparse.ArgumentParser) -> None:
     )
     when = parser.add_argument_group("race for the choice alone, if you know when you will stop")
     add_between_option(when)
-    add(
+    when.add_argument(
         "--regret",
         type=float,
         help="with --between: end when the regret of the choice is at most this",
     )
-    when.add_argument(
-        "--portfolio", type=int, help="with --between: the number of algorithms to choose (1)"
+    add_size_option(when)
+
+
+def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
+    """Make the question that the options describe; a range of times makes it a choice."""
+    from polarbear.racing.questions.stored import question_from_plain
+
+    given = {
+        name: getattr(arguments, name)
+        for name in QUESTION_OPTIONS
+        if getattr(arguments, name) is not None
+    }
+    if arguments.between is None:
+        if {"regret", "size"} & given.keys():
+            raise DataError("--regret and --size are about a choice: pass --between as well")
+        return question_from_plain({"kind": arguments.question, **given})
+    if arguments.question != "ParetoSet":
+        raise DataError(f"--between asks for a choice, not for {arguments.question}: pass only one")
+    return question_from_plain(
+        {"kind": "Choice", "preference": {"between": list(arguments.between)}, **given}
     )
 
 
-def _make_rules(arguments: argparse.Namespace) -> "polarbear.Rules":
-    given = {
-        name: getattr(arguments, name)
-        for name in RULE_OPTIONS
-        if getattr(arguments, name) is not None
-    }
-    if arguments.between is not None:
-        given["preference"] = {"between": arguments.between}
-    return polarbear.Rules.from_plain({"preset": arguments.preset, **given})
+def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":
+    least, most = arguments.batch or polarbear.Budget().batch
+    return polarbear.Budget(batch=(least, most))
 
 
 def _run_replay(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
-    rules = _make_rules(arguments)
+    question = _make_question(arguments)
     if arguments.repeat > 1:
-        return _run_replays(arguments, runs, rules)
+        return _run_replays(arguments, runs, question)
     replayed = polarbear.replay(
         runs,
-        rules,
+        question,
+        budget=_make_budget(arguments),
         times=choose_times(runs, arguments),
         seed=arguments.seed,
         fit=get_fit_options(arguments),
@@ -215,7 +208,7 @@ def _run_replay(arguments: argparse.Namespace) -> int:
 
 
 def _run_replays(
-    arguments: argparse.Namespace, runs: "polarbear.Runs", rules: "polarbear.Rules"
+    arguments: argparse.Namespace, runs: "polarbear.Runs", question: "polarbear.Question"
 ) -> int:
     from concurrent.futures import ProcessPoolExecutor
 
@@ -226,7 +219,13 @@ def _run_replays(
     fit = get_fit_options(arguments)
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
         replays = polarbear.replay_many(
-            runs, rules, times=times, seeds=seeds, fit=fit, map=pool.map
+            runs,
+            question,
+            budget=_make_budget(arguments),
+            times=times,
+            seeds=seeds,
+            fit=fit,
+            map=pool.map,
         )
     plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}
     print_answer(arguments, replays, plain, runs=runs, model=describe_model(arguments))

@@ -40,7 +40,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         commands,
         "repair",
         "repair a damaged store: copy every readable row to a new file",
-        "Also converts a store of an earlier format. The old file is only read.",
+        "The old file is only read.",
         positionals="STORE TARGET",
         examples=("repair race.db repaired.db",),
         run=_run_repair,

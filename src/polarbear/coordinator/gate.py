@@ -16,13 +16,16 @@ from polarbear.coordinator.run_race import Result, Watch, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
-from polarbear.errors import SolverError, StoreError
+from polarbear.errors import DataError, SolverError, StoreError
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
-from polarbear.racing.events import BASELINE_REMOVED
-from polarbear.racing.gating import estimate_win_probability
-from polarbear.racing.rules import Rules
+from polarbear.racing.budget import Budget
+from polarbear.racing.questions.no_worse import (
+    BASELINE_REMOVED,
+    NoWorse,
+    estimate_win_probability,
+)
 from polarbear.racing.state import State
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Solver
@@ -103,8 +106,8 @@ class Gate:
 
     Examples
     --------
-    >>> print(Gate("undecided", (), 4, 8, 2.5, "wall", "max_runs", 0.05, 0.95).guarantee)
-    The question is not settled (max_runs): more instances are needed.
+    >>> print(Gate("undecided", (), 4, 8, 2.5, "wall", "deadline", 0.05, 0.95).guarantee)
+    The question is not settled (deadline): more instances are needed.
     """
 
     answer: Answer
@@ -226,9 +229,7 @@ def gate(
     direction: Direction,
     epsilon: float = 0.05,
     certainty: float = 0.95,
-    max_runs: int | None = None,
-    max_time: float | None = None,
-    deadline: Any = None,
+    budget: Budget | None = None,
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     clock: Clock | None = None,
@@ -242,7 +243,7 @@ def gate(
     by more than ``epsilon`` at each of the times, and fails when it is shown to be behind by more
     than that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass
     and a wrong fail have probability at most 1 - ``certainty`` each, however often the data are
-    tested. The limits cap the cost; the answer may then be "undecided". If no run of the old
+    tested. The budget caps the cost; the answer may then be "undecided". If no run of the old
     version reports a value, nothing is compared: there is no answer but an error. The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
@@ -254,14 +255,14 @@ def gate(
     >>> result.answer, result.exit_code
     ('fail', 1)
     """
-    cost_limits = {"max_runs": max_runs, "max_time": max_time, "deadline": deadline}
     try:
         result = race(
             {OLD: old, NEW: new},
             instances,
             times,
             direction=direction,
-            rules=Rules(baseline=OLD, certainty=certainty, epsilon=epsilon, **cost_limits),
+            question=NoWorse(OLD, certainty=certainty, epsilon=epsilon),
+            budget=budget,
             store=store,
             executor=executor,
             clock=clock,
@@ -280,7 +281,9 @@ def gate(
 
 def get_answer(result: Result) -> Gate:
     """Return the gate's answer from the race of solver "new" against the baseline "old"."""
-    runs, rules = result.runs, result.race.rules
+    runs, question = result.runs, result.race.question
+    if not isinstance(question, NoWorse):
+        raise DataError("this race is no gate: its question is not NoWorse(...)")
     grid = np.array(result.race.state.times)
     silent = [name for name in (OLD, NEW) if not _has_value(runs, name, grid[-1])]
     if len(runs) and OLD in silent:
@@ -293,21 +296,21 @@ def get_answer(result: Result) -> Gate:
         rankings = rank(runs, grid)
         outcomes = count_by_instance(rankings, NEW, OLD)
         wins, ties, losses = outcomes.sum(axis=2)
-        low, high = confidence_sequence(wins, losses, rules.certainty)
+        low, high = confidence_sequence(wins, losses, question.certainty)
         decided = status in ("passed", "failed")
-        estimate = estimate_win_probability(outcomes, rules, decided=decided)
+        estimate = estimate_win_probability(outcomes, question, result.race.budget, decided=decided)
         without_value = _count_ties_without_value(runs, grid)
         columns = (grid, wins, ties, losses, low, high, estimate, without_value)
         rows = tuple(
             AtTime(*map(float, row))
             for row in zip(*(column.tolist() for column in columns), strict=True)
         )
-        log_k = -np.log1p(-rules.certainty)
+        log_k, epsilon = -np.log1p(-question.certainty), question.epsilon
         if status == "passed":
-            decisive = find_decisive_instances(rankings, NEW, OLD, "at par", log_k, rules.epsilon)
+            decisive = find_decisive_instances(rankings, NEW, OLD, "at par", log_k, epsilon)
         elif status == "failed":
             claim = "better somewhere"
-            decisive = find_decisive_instances(rankings, OLD, NEW, claim, log_k, rules.epsilon)
+            decisive = find_decisive_instances(rankings, OLD, NEW, claim, log_k, epsilon)
     return Gate(
         ANSWERS.get(status, "undecided"),
         rows,
@@ -316,8 +319,8 @@ def get_answer(result: Result) -> Gate:
         result.spent.time,
         runs.clock,
         result.ended or "",
-        rules.epsilon,
-        rules.certainty,
+        question.epsilon,
+        question.certainty,
         decisive,
         _count_failures(result.race.state),
     )

@@ -39,10 +39,13 @@ from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError
 from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Failed, Told
 from polarbear.racing.model import FitOptions
-from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules, check_rules
+from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
+from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.question import Question
+from polarbear.racing.race import Race, check_question
 from polarbear.racing.status import RaceStatus
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.job import Clock
@@ -58,7 +61,7 @@ MAX_RUNS = 200
 
 _FOLDER = re.compile(r"\([^()\n]*[/\\](?=[^()/\\\n]+, line \d)")  # before the name of a file
 
-DEFAULT_RULES = Rules(certainty=0.95, max_failures=3)
+BUDGET = Budget(failures=3)
 
 
 class Judge:
@@ -82,9 +85,9 @@ class Judge:
         The candidate against which fitness is measured, such as the algorithm in use.
     max_runs, max_time
         The number and the total time of runs that a single candidate may use.
-    rules
-        The rules of the race; by default certainty 0.95, and removal after more than 3 failed runs.
-        With ``Rules(baseline="reference")`` a candidate is only compared with the reference.
+    question
+        What the race is to find out: by default :class:`ParetoSet`. With ``NoWorse("reference")`` a
+        candidate is only compared with the reference.
     holdout
         Instances that are used by :meth:`compare_on_holdout` alone. A function of a random
         generator, if ``instances`` is one, makes other instances without being passed here.
@@ -112,7 +115,8 @@ class Judge:
     ...     return walk
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     judge = Judge(folder, make_solver, lambda rng: rng.normal(), [3, 30], reference="0.3",
-    ...                   direction="minimize", max_runs=8, rules=Rules(certainty=0.7), executor=1)
+    ...                   direction="minimize", max_runs=8, executor=1,
+    ...                   question=ParetoSet(certainty=0.7))
     ...     bad, good, copy = judge("0.0001"), judge("3", label="large steps"), judge(" 3 ")
     ...     names = [judge.candidate(name) for name in judge.members()]
     >>> bad.status, bad.rival, bad.fitness < 0.5 < good.fitness, copy == good
@@ -132,7 +136,7 @@ class Judge:
         direction: Direction,
         max_runs: int | None = MAX_RUNS,
         max_time: float | None = None,
-        rules: Rules | None = None,
+        question: Question | None = None,
         executor: Any = None,
         clock: Clock | None = None,
         limits: Limits | None = None,
@@ -153,7 +157,7 @@ class Judge:
         self._make_solver, self._reference = make_solver, reference
         self._environment = tuple(environment)
         self._max_runs, self._max_time = max_runs, max_time
-        self._rules = DEFAULT_RULES if rules is None else check_rules(rules)
+        self._question = check_question(question)
         self._executor, self._classify, self._seed, self._fit = executor, classify, seed, fit
         self._accept_changes = accept_changes
         self._setup = Setup.of(
@@ -205,7 +209,7 @@ class Judge:
     def members(self) -> tuple[str, ...]:
         """Return the names of all candidates that are not rejected by now.
 
-        These are neither dominated nor removed, nor, with such rules, failed or not chosen.
+        These are neither dominated nor removed, nor, by such a question, failed or not chosen.
         """
         status = self.status()
         if status is None:
@@ -226,7 +230,7 @@ class Judge:
         """Compare candidates on instances that the designer has not seen, best fitness first.
 
         By default these are the members of the race. The comparison is a race of its own in the
-        same folder, with the same rules; ``max_runs`` limits the runs of each candidate. Do not
+        same folder, with the same question; ``max_runs`` limits the runs of each candidate. Do not
         pass its results to the designer.
         """
         if self._holdout is None:
@@ -333,7 +337,7 @@ class Judge:
         )
         told = [event.run for event in store.read(arrays=True) if isinstance(event, Told)]
         race, setup = begin_or_resume(
-            setup, self._rules, seed, self._fit, store, self._accept_changes
+            setup, self._question, BUDGET, seed, self._fit, store, self._accept_changes
         )
         return race, setup, told
 
@@ -403,7 +407,7 @@ class Judge:
         """Return the status of a copy, which is accepted exactly if the original is."""
         if original.status == "baseline":
             return "passed"
-        is_about_set = self._rules.baseline is None and self._rules.preference is None
+        is_about_set = isinstance(self._question, ParetoSet | PaperParetoSet)
         is_equivalent = is_about_set and original.status not in REJECTED
         return "equivalent" if is_equivalent else original.status
 

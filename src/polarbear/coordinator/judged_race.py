@@ -176,7 +176,7 @@ class JudgedRace(Result):
         reported a value.
         """
         state, waiting = self.race.state, {*self._list_requests()}
-        max_failures = state.rules.max_failures
+        max_failures = state.budget.failures
         silent = waiting - {run.algorithm for run in self.told if np.size(run.time)}
         if not silent:
             return False

@@ -41,10 +41,10 @@ class Judgement:
         The name of the candidate in the race, and the description that it came with.
     status
         "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed, or none
-        had a value), as in :class:`AlgorithmStatus`; with other rules "passed", "failed", "chosen"
-        or "not chosen". "baseline" is the reference itself.
+        had a value), as in :class:`AlgorithmStatus`; for other questions "passed", "failed",
+        "chosen" or "not chosen". "baseline" is the reference itself.
     probability
-        The probability that it belongs to the Pareto set; None if the rules give none.
+        The probability that it belongs to the Pareto set; None if the question gives none.
     fitness
         The probability of being ahead of the reference, from the mean log-odds over all times; 0
         if it was removed. It does not change when others join.
@@ -61,7 +61,7 @@ class Judgement:
     copy_of
         The candidate with the same runs, if it has been recognised as a copy; else None. A copy is
         accepted if the other one is: it is "equivalent", or has the status of the other one if
-        that is rejected, or if the rules are about a baseline or a choice.
+        that is rejected, or if the question is about a baseline or a choice.
     runs, time, instances, max_runs
         Its cost: number and total time of its runs, number of instances, and the limit of runs.
     n_failed, failure, traceback

@@ -10,10 +10,11 @@ from dataclasses import replace
 from polarbear._text import format_count, format_list
 from polarbear.data.names import natural_sort_key, suggest_name
 from polarbear.errors import DataError, StoreError
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Identified, Started
 from polarbear.racing.model import FitOptions, Model
+from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 from polarbear.running.solvers.identity import (
     check_distinct_files,
     describe_differences,
@@ -39,7 +40,8 @@ class ChangedSetupError(StoreError):
 
 def begin_or_resume(
     setup: Setup,
-    rules: Rules,
+    question: Question,
+    budget: Budget,
     seed: int,
     fit: FitOptions,
     store: Store | None,
@@ -54,7 +56,8 @@ def begin_or_resume(
             setup.times,
             direction=setup.direction,
             instances=setup.instances.names,
-            rules=rules,
+            question=question,
+            budget=budget,
             seed=seed,
             clock=setup.clock,
             fit=fit,
@@ -64,7 +67,8 @@ def begin_or_resume(
     first = next(store.read())
     _compare_arguments(first, setup, seed, store.name)
     _compare_models(first, fit, store.name)
-    race = restore_race(store, fit=fit)
+    question = question.at(setup.times, setup.clock)
+    race = restore_race(store, fit=fit, question=question)
     known = {*race.pareto, *race.eliminated, *race.removed}
     _require_solvers(race, setup, store.name)
     setup, identity = _compare_names(race, setup, store.name, accept_changes)
@@ -73,8 +77,8 @@ def begin_or_resume(
             race.add(name)
     if setup.instances.names is not None:
         race.offer(setup.instances.names)
-    if race.rules != rules:
-        race.extend(rules)
+    if (race.question, race.budget) != (question, budget):
+        race.extend(question, budget)
     if identity is not None:
         race.record(identity)
     return race, setup

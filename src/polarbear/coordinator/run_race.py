@@ -37,14 +37,16 @@ from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.events import Decided, Eliminated, Event, Failed, Forecast, Report
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Eliminated, Forecast
+from polarbear.racing.events import Decided, Event, Failed, Report
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.ledger import Spent
 from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import make_attribution
-from polarbear.racing.race import Race
+from polarbear.racing.questions.question import Question
+from polarbear.racing.race import Race, check_budget, check_question
 from polarbear.racing.race_texts import RaceTexts
-from polarbear.racing.rules import Rules
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
@@ -74,7 +76,8 @@ def race(
     times: ArrayLike,
     *,
     direction: Direction,
-    rules: Rules | None = None,
+    question: Question | None = None,
+    budget: Budget | None = None,
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     clock: Clock | None = None,
@@ -98,12 +101,14 @@ def race(
         Two numbers are two times; a range of 20 times is ``polarbear.grid.log(100, 1500, 20)``.
     direction
         Whether small ("minimize") or large ("maximize") values are good.
-    rules
-        The certainty, the cost limits and the deadline: ``Rules(deadline="8h")`` counts from this
+    question
+        What the race is to find out: by default :class:`ParetoSet`.
+    budget
+        The limits of runs and time, and the deadline: ``Budget(deadline="8h")`` counts from this
         call on.
     store
         A file (SQLite) or ``postgresql://...`` that keeps the race. The same call resumes it.
-        Further solvers in the call join the race, and other rules replace those of the store.
+        Further solvers in the call join the race; another question or budget replaces the old one.
     executor
         Where to run: None or a number (processes on this machine), :class:`LocalProcesses`, a
         Dask client, :class:`SharedFolder`, or any ``concurrent.futures.Executor``.
@@ -139,10 +144,10 @@ def race(
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )
-    rules = Rules() if rules is None else rules
     return run_race(
         setup,
-        rules,
+        check_question(question),
+        check_budget(budget),
         store=store,
         executor=executor,
         seed=seed,
@@ -154,7 +159,8 @@ def race(
 
 def run_race(
     setup: Setup,
-    rules: Rules,
+    question: Question,
+    budget: Budget,
     *,
     store: str | PathLike[str] | None = None,
     executor: Any = None,
@@ -164,10 +170,10 @@ def run_race(
     accept_changes: bool = False,
 ) -> Result:
     """Run a race of a setup, as :func:`race` does, and return its result."""
-    rules = rules.resolve_deadline(time.time())
+    budget = budget.resolve_deadline(time.time())
     opened = None if store is None else open_store(store)
     try:
-        started, setup = begin_or_resume(setup, rules, seed, fit, opened, accept_changes)
+        started, setup = begin_or_resume(setup, question, budget, seed, fit, opened, accept_changes)
         check_programs(setup, executor, started.state.racing)
         result = Result(started, setup, opened, executor, _make_watch(progress))
         result.resume()
@@ -233,9 +239,9 @@ class Result(RaceTexts):
         return self.race.ended
 
     @property
-    def outlook(self) -> Forecast | None:
+    def forecast(self) -> Forecast | None:
         """The forecast of further instances and runs until every pair of algorithms is decided."""
-        return self.race.outlook
+        return self.race.forecast
 
     @property
     def rounds(self) -> int:
@@ -367,9 +373,9 @@ class Result(RaceTexts):
         self._save()
         return n_runs
 
-    def extend(self, rules: Rules) -> None:
-        """Resume the race under other rules: with another certainty, tolerance or limit."""
-        self.race.extend(rules.resolve_deadline(time.time()))
+    def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
+        """Resume the race with another question or budget; what is not given stays."""
+        self.race.extend(question, budget and budget.resolve_deadline(time.time()))
         self.resume()
 
     def resume(self) -> None:
@@ -444,9 +450,10 @@ class Result(RaceTexts):
         except SolverError:
             fit, events = self.race.fit, self.race.events
             if self._store is None:
-                self.race = Race.from_events(events[: self._n_valid], fit=fit)
+                question = self.race.question
+                self.race = Race.from_events(events[: self._n_valid], fit=fit, question=question)
             else:
-                self.race = restore_race(self._store, fit=fit)
+                self.race = restore_race(self._store, fit=fit, question=self.race.question)
             raise
 
     def _save(self) -> None:

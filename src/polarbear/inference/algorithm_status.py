@@ -13,10 +13,10 @@ Certain claims (:class:`Claims`) come from e-values or from a posterior.
 - *member*: every pair is settled; by a posterior also if P(not dominated) reaches the certainty.
 - *undecided*: neither.
 - *removed*: it left the race.
-- *chosen*, *not chosen*: the race is about a choice for a known budget (``Rules(preference=...)``),
+- *chosen*, *not chosen*: the race is about a choice for a known budget (``Choice(...)``),
   and this is settled; others are undecided.
 - *passed*, *failed*: at par with the *baseline* at every time, or behind it by more than epsilon at
-  some time (``Rules(baseline=...)``).
+  some time (``NoWorse(...)``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -123,7 +123,7 @@ class AlgorithmStatus(NamedTuple):
         if self.status == "undecided" and self.why:
             return f"{self.claim()}: {escape_text(self.why)}"
         if self.status == "undecided" and self.prob_in_pareto is not None:
-            return f"{self.claim()}: none of its pairs is open under the rules of the race"
+            return f"{self.claim()}: none of its pairs is open for the question of the race"
         return self.claim()
 
     @property

@@ -68,10 +68,10 @@ class Pace:
             and status.forecast.instances[1] > status.n_unused_instances
         ):
             limit = "instances"
-        allowed = status.rules.max_runs
+        allowed = status.budget.runs
         if allowed is not None:
             affordable = allowed - status.requested.runs + status.n_wanted
-            limit = "max_runs" if affordable < runs else limit
+            limit = "budget" if affordable < runs else limit
             least, runs, most = (min(value, affordable) for value in (least, runs, most))
         speed = self.per_second
         seconds = runs / speed if speed and isfinite(runs) else None

@@ -296,8 +296,9 @@ def _describe_remaining(remaining: Remaining | None, status: RaceStatus) -> str:
         if remaining.seconds is None
         else f", about {format_seconds(remaining.seconds)} at this pace"
     )
-    if remaining.limit == "max_runs":
-        return f"{_format_runs(remaining.runs)} runs{when}, until max_runs; more would settle more"
+    if remaining.limit == "budget":
+        left = f"{_format_runs(remaining.runs)} runs{when}"
+        return f"{left}, until the budget is spent; more would settle more"
     interval = f"{_format_runs(remaining.least)} to {_format_runs(remaining.most)}"
     runs = f"about {_format_runs(remaining.runs)} runs ({interval})"
     few = "; there may be too few instances to settle it" if remaining.limit else ""
@@ -311,13 +312,13 @@ def _format_runs(number: float) -> str:
 def _describe_spent(status: RaceStatus) -> str:
     """Return the runs and the time spent, their limits, and the time until the deadline."""
     unit = f" {format_unit(status.clock, 'time')}"
-    rules, spent = status.rules, status.spent
+    budget, spent = status.budget, status.spent
     parts = [
-        _format_share(spent.runs, rules.max_runs, " runs"),
-        _format_share(spent.time, rules.max_time, unit),
+        _format_share(spent.runs, budget.runs, " runs"),
+        _format_share(spent.time, budget.time, unit),
     ]
-    if isinstance(rules.deadline, float):
-        parts.append(f"{format_seconds(max(rules.deadline - time.time(), 0))} until the deadline")
+    if isinstance(budget.deadline, float):
+        parts.append(f"{format_seconds(max(budget.deadline - time.time(), 0))} until the deadline")
     return ", ".join(parts)
 
 

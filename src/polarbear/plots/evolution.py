@@ -128,7 +128,7 @@ def _summarise_round(
     posterior = race.posterior if refit else None
     if posterior is not None:
         everywhere = posterior.prob_dominates_matrix()
-        if state.rules.elimination == "pointwise":
+        if getattr(state.question, "elimination", "joint") == "pointwise":
             # Pointwise elimination decides by the lowest probability over times.
             everywhere = posterior.prob_better_matrix().min(axis=0)
             np.fill_diagonal(everywhere, 0.0)
@@ -143,7 +143,7 @@ def _summarise_round(
         state.requested.runs,
         dominance,
         rival,
-        state.rules.certainty,
+        state.question.certainty,
         [name in state.eliminated for name in cast.names],
         [name in state.racing and name not in undecided for name in cast.names],
         1 - len(state.open) / pairs if pairs else 1.0,

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from polarbear.inference.dominance import Floats
+from polarbear.inference.dominance import Floats, Resolution
+from polarbear.racing.budget import Budget
 from polarbear.racing.forecast import (
     MIN_FORECAST_DRAWS,
     InstancesNeeded,
@@ -33,7 +34,6 @@ from polarbear.racing.forecast import (
     TimeRanges,
     instances_until_eliminated,
 )
-from polarbear.racing.rules import Rules
 
 
 class Horizons(NamedTuple):
@@ -51,8 +51,9 @@ def choose_horizons(
     leads: LeadDraws,
     times: TimeRanges,
     n: int,
-    rules: Rules,
+    budget: Budget,
     required: RequiredZ,
+    resolution: Resolution,
     total: float = np.inf,
 ) -> Horizons | None:
     """Return how long to run each algorithm to decide pairs cheaply; None if no pair is decidable.
@@ -63,14 +64,14 @@ def choose_horizons(
     available = total - leads.n_instances
     mean_lead = leads.draws.mean(axis=0)
     needed = InstancesNeeded.from_leads(mean_lead, leads, required).limit_to(available)
-    instances, until = find_cheapest_routes(needed, available, leads.n_instances, times, rules)
+    instances, until = find_cheapest_routes(needed, available, leads.n_instances, times, resolution)
     infeasible = ~np.isfinite(instances)
     if total < np.inf and infeasible.any():
         instances[infeasible], until[infeasible] = _find_median_routes(
             leads.select_pairs(infeasible),
             available[:, infeasible],
             times,
-            rules,
+            resolution,
             required.select_pairs(infeasible),
         )
     first_dominates, second_dominates = (
@@ -88,9 +89,8 @@ def choose_horizons(
     longest = np.zeros(n)
     np.maximum.at(longest, leads.first[selected], until[selected])
     np.maximum.at(longest, leads.second[selected], until[selected])
-    least, most = rules.batch
-    if rules.error_control != "per_look":  # a look costs no error, and small batches overshoot less
-        most = rules.batch_after(leads.n_instances.max())
+    # A look costs no error, and small batches overshoot less.
+    least, most = budget.batch[0], budget.batch_after(leads.n_instances.max())
     return Horizons(longest, int(np.clip(np.ceil(instances[selected].min()), least, most)))
 
 
@@ -99,7 +99,7 @@ def find_cheapest_routes(
     available: Floats,
     n_instances: Floats,
     times: TimeRanges,
-    rules: Rules,
+    resolution: Resolution,
 ) -> tuple[Floats, Floats]:
     """Return for each pair the instances and run length that decide the pair at least cost.
 
@@ -112,8 +112,7 @@ def find_cheapest_routes(
     )
     routes = [_at_all_times(each, n_instances, times) for each in everywhere]
     routes += [
-        _at_some_times(*claims, n_instances, times)
-        for claims in needed.settling_claims(rules.resolution)
+        _at_some_times(*claims, n_instances, times) for claims in needed.settling_claims(resolution)
     ]
     instances = np.stack([_exclude_infeasible(*route[:2], available) for route in routes])
     until = np.stack([route.until for route in routes])
@@ -132,7 +131,11 @@ def _exclude_infeasible(instances: Floats, last: Ints, available: Floats) -> Flo
 
 
 def _find_median_routes(
-    leads: LeadDraws, available: Floats, times: TimeRanges, rules: Rules, required: RequiredZ
+    leads: LeadDraws,
+    available: Floats,
+    times: TimeRanges,
+    resolution: Resolution,
+    required: RequiredZ,
 ) -> tuple[Floats, Floats]:
     """Return for each pair the instances and run length of median cost over posterior draws.
 
@@ -146,7 +149,7 @@ def _find_median_routes(
     lead, available = draws.swapaxes(0, 1).reshape(n_times, -1), available[:, pairs]
     needed = InstancesNeeded.from_leads(lead, repeated, required.select_pairs(pairs))
     routes = find_cheapest_routes(
-        needed.limit_to(available), available, repeated.n_instances, times, rules
+        needed.limit_to(available), available, repeated.n_instances, times, resolution
     )
     instances, until = (each.reshape(size, n_pairs) for each in routes)
     cost = _cost(instances, until)

@@ -5,30 +5,31 @@ The events determine the race completely. They are of four kinds: its definition
 its runs (``Told``, ``Imported``, ``Continued``, ``Superseded``, ``Hosted``, ``Withdrawn``,
 ``Failed``) and its decisions (``Asked``, ``Decided``, ``Ended``).
 
-Each line has the version of its format. Files of every version stay readable.
+Each line has the version of its format.
 
 - A new kind of event is a class here, in ``Event``, and a case in ``state.apply``.
 - A new field of an event has a default, which lines without the field get. ``_READ`` says how to
   read a field that is neither a number nor text.
-- To change what a field means, raise ``VERSION`` and add a step to ``UPGRADES``.
 """
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from math import inf, isfinite
-from typing import Any, NamedTuple, Self, get_args
+from math import isfinite
+from typing import Any, get_args
 
 import numpy as np
 
 from polarbear.data.run import Direction, Run, Status, run_from_plain, run_to_plain
 from polarbear.errors import DataError
-from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
-from polarbear.racing.jobs import Job, RunId, derive_seed
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Assessed, Decision, Eliminated, Forecast, Open
+from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.model import Model
-from polarbear.racing.rules import Rules
+from polarbear.racing.questions.question import Question
+from polarbear.racing.questions.stored import question_from_plain, question_to_plain
 
-VERSION = 2
+VERSION = 1
 
 MAX_REPETITION = 1_000_000
 """The largest repetition number that is accepted; no race requests a run as often."""
@@ -37,79 +38,12 @@ MAX_REASON = 2000
 """The number of characters stored of the reason of a failure, and of the output of a run."""
 
 
-class Eliminated(NamedTuple):
-    """An elimination: one algorithm is dominated ``by`` another, with a posterior probability.
-
-    The probability is None if the race had no trusted posterior and decided by e-values alone.
-    ``decisive`` is the smallest set of instances without which there is no elimination.
-    """
-
-    algorithm: str
-    by: str
-    probability: float | None
-    decisive: tuple[str, ...] = ()
-
-
-class Open(NamedTuple):
-    """An undecided pair: two algorithms whose relation is uncertain at some times.
-
-    Bit t of ``times`` is set if it is unknown at time t. ``need`` is the expected number of
-    further instances, infinite if there is no forecast.
-    """
-
-    first: str
-    second: str
-    times: int
-    need: float = inf
-
-
-class Assessed(NamedTuple):
-    """The status of a candidate as a decision stores it: a part of its ``AlgorithmStatus``."""
-
-    algorithm: str
-    status: Kind
-    prob_in_pareto: float | None
-    rival: str | None = None
-    since: float | None = None
-    until: float | None = None
-
-    @classmethod
-    def of(cls, status: AlgorithmStatus) -> Self:
-        """Return the fields of an algorithm's status that the event of a decision stores."""
-        prob = None if status.prob_in_pareto is None else round(status.prob_in_pareto, 6)
-        rival, since, until = status.rival, status.since, status.until
-        return cls(status.algorithm, status.status, prob, rival, since, until)
-
-
-class Forecast(NamedTuple):
-    """The instances and runs that a race still needs: 10 %, 50 % and 90 % quantiles.
-
-    >>> print(Forecast((0.2, 3, 9), (0.4, 6, 18)))
-    about 3 more instances (1 to 9), 6 runs (1 to 18)
-    """
-
-    instances: tuple[float, float, float]
-    runs: tuple[float, float, float]
-
-    def __str__(self) -> str:
-        # An open pair needs at least one more instance, however close to certain it is.
-        (low, instances, high), (fewest, runs, most) = (
-            [max(1.0, quantile) for quantile in part] for part in self
-        )
-        return (
-            f"about {_format_number(instances)} more instance{_plural_s(instances)} "
-            f"({_format_number(low)} to {_format_number(high)}), {_format_number(runs)} "
-            f"run{_plural_s(runs)} ({_format_number(fewest)} to {_format_number(most)})"
-        )
-
-
 @dataclass(frozen=True)
 class Started:
-    """Event: the race starts, with its times, seed, rules and model.
+    """Event: the race starts, with its times, seed, question, budget and model.
 
-    ``endless``: instances are numbered without end. ``model`` is None in stores that are older
-    than the recording of models. ``continues``: a run that is extended continues, as in a replay,
-    and costs what is added; else it is repeated from its start.
+    ``endless``: instances are numbered without end. ``continues``: a run that is extended
+    continues, as in a replay, and costs what is added; else it is repeated from its start.
     """
 
     seed: int
@@ -117,16 +51,18 @@ class Started:
     direction: Direction
     clock: str
     endless: bool
-    rules: Rules
-    model: Model | None = None
+    question: Question
+    budget: Budget
+    model: Model
     continues: bool = False
 
 
 @dataclass(frozen=True)
 class Extended:
-    """Event: the rules of the race change from now on."""
+    """Event: the question or the budget of the race changes from now on."""
 
-    rules: Rules
+    question: Question
+    budget: Budget
 
 
 @dataclass(frozen=True)
@@ -277,29 +213,14 @@ class Ended:
 
 @dataclass(frozen=True)
 class Decided:
-    """Event: the decision after a round: eliminations, undecided pairs and the next batch size.
+    """Event: the decision after a round, from the runs of this round and of those before it.
 
-    It uses the runs of this round and of those before it.
-
-    ``horizons``: the algorithms to run next, and until when. ``outlook``: the forecast, if there
-    is one. ``problems``: why the posterior is not trusted; then e-values alone decide, and with
-    error control per look nothing is decided. ``given_up``: no run on the instances left is
-    expected to settle a pair. ``assessed``: the status of each candidate. ``screening``: the
-    posterior has few draws or no importance weights, and eliminates no algorithm. ``chosen``: with
-    a preference, the algorithms that are chosen at this stage.
+    ``screening``: the posterior has few draws or no importance weights, and eliminates none.
     """
 
     round: int
-    eliminated: tuple[Eliminated, ...]
-    open: tuple[Open, ...]
-    batch: int
-    horizons: tuple[tuple[str, float], ...] = ()
-    outlook: Forecast | None = None
-    problems: tuple[str, ...] = ()
-    given_up: bool = False
-    assessed: tuple[Assessed, ...] = ()
+    decision: Decision
     screening: bool = False
-    chosen: tuple[str, ...] = ()
 
 
 Event = (
@@ -327,9 +248,6 @@ Report = Told | Failed | Hosted | Identified
 NO_INSTANCES = "no instances left"
 """The reason for which a race ends when all of its instances are used."""
 
-BASELINE_REMOVED = "baseline removed, so nothing is compared"
-"""The reason for which a race against a baseline ends when the baseline was removed."""
-
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
@@ -355,7 +273,7 @@ def to_json(event: Event) -> str:
     """Return an event as one line of JSON.
 
     >>> to_json(Added("CMA-ES"))
-    '{"event": "added", "version": 2, "algorithm": "CMA-ES", "max_runs": null, "max_time": null,
+    '{"event": "added", "version": 1, "algorithm": "CMA-ES", "max_runs": null, "max_time": null,
     "trial": false}'
     """
     kind = type(event).__name__.lower()
@@ -363,10 +281,8 @@ def to_json(event: Event) -> str:
     return json.dumps({"event": kind, "version": VERSION, **plain}, allow_nan=False)
 
 
-def from_json(line: str, *, seed: int | None = None) -> Event:
-    """Read an event from a line that :func:`to_json` wrote, in this or an earlier version.
-
-    ``seed`` is the seed of the race. Lines of version 1 need it if they request a run again.
+def from_json(line: str) -> Event:
+    """Read an event from a line that :func:`to_json` wrote.
 
     >>> from_json('{"event": "added", "version": 1, "algorithm": "CMA-ES"}')
     Added(algorithm='CMA-ES', max_runs=None, max_time=None, trial=False)
@@ -380,11 +296,8 @@ def from_json(line: str, *, seed: int | None = None) -> Event:
         if version > VERSION:
             raise DataError(
                 f"this event has version {version}, but this program reads versions up to "
-                f"{VERSION}: "
-                "use a newer PolarBear"
+                f"{VERSION}: use a newer PolarBear"
             )
-        for old in range(version, VERSION):
-            plain = UPGRADES[old](plain, seed)
         kind = KINDS[plain.pop("event")]
         return kind(**{name: _READ.get(name, _same)(value) for name, value in plain.items()})
     except UNREADABLE as error:
@@ -400,36 +313,16 @@ UNREADABLE = (
 """The exceptions that malformed lines and events can cause."""
 
 
-def _name_extended(plain: dict[str, Any], seed: int | None) -> dict[str, Any]:
-    """Upgrade an event from version 1 to 2, where jobs name the repetition that they extend.
-
-    In version 1 an extension is recognised by its seed, which is that of the extended run.
-    """
-    if plain["event"] != "asked":
-        return plain
-
-    def extends(algorithm: str, instance: str, repetition: int, *rest: Any) -> int | None:
-        _check_repetition(repetition)
-        if repetition and seed is None:
-            raise DataError(
-                "this event has version 1 and requests a run again: to read it, pass the seed of "
-                "the race as seed=..."
-            )
-        names = (["run", algorithm, instance, k] for k in range(repetition))
-        same = (k for k, name in enumerate(names) if derive_seed(seed or 0, name) == rest[1])
-        return next(same, None)
-
-    return {**plain, "jobs": [[*row, extends(*row)] for row in plain["jobs"]]}
-
-
-UPGRADES: dict[int, Callable[[dict[str, Any], int | None], dict[str, Any]]] = {1: _name_extended}
-"""By version: the function that upgrades the fields of an event, given the seed of the race."""
-
-
 def _plain(value: Any) -> Any:
     """Convert a field of an event to lists, numbers and text, for JSON."""
-    if isinstance(value, Rules | Model):
+    if isinstance(value, Budget | Model):
         return value.plain()
+    if isinstance(value, Question):
+        return _plain(question_to_plain(value))
+    if isinstance(value, Decision):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, Run):
         return run_to_plain(value)
     if isinstance(value, Open):
@@ -486,19 +379,13 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _format_number(number: float) -> str:
-    return f"{number:,.0f}" if isfinite(number) else "endlessly many"
-
-
-def _plural_s(number: float) -> str:
-    return "" if _format_number(number) == "1" else "s"
-
-
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "algorithm": _text,
     "why": _text,
-    "rules": Rules.from_plain,
-    "model": lambda plain: plain and Model.from_plain(plain),
+    "question": question_from_plain,
+    "budget": Budget.from_plain,
+    "model": Model.from_plain,
+    "decision": lambda plain: Decision(**{k: _READ.get(k, _same)(v) for k, v in plain.items()}),
     "times": _floats,
     "instances": lambda given: given if isinstance(given, dict) else tuple(map(_text, given)),
     "changes": tuple,
@@ -514,5 +401,5 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
     "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
     "assessed": lambda rows: tuple(Assessed(*row) for row in rows),
     "horizons": lambda rows: tuple((name, float(until)) for name, until in rows),
-    "outlook": lambda rows: rows and Forecast(*map(_three, rows)),
+    "forecast": lambda rows: rows and Forecast(*map(_three, rows)),
 }

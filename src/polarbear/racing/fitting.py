@@ -12,9 +12,9 @@ from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.laplace.approximation import draw_approximation
 from polarbear.inference.posterior import Posterior
 from polarbear.priors.dirichlet import Dirichlet
-from polarbear.racing.deciding import may_eliminate
 from polarbear.racing.jobs import derive_seed, key_of
 from polarbear.racing.model import Fit, Model
+from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
 from polarbear.racing.state import State
 
 SCREENING_DRAWS = 1000
@@ -38,23 +38,24 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     Gaussian approximation is enough for a forecast, few draws for a choice. The last decision of
     a race, which may end it by the regret, uses all draws.
     """
-    rules = state.rules
-    per_look = rules.error_control == "per_look"
-    if rankings is None or not (fit is default_fit if per_look else _has_default_model(fit)):
+    question = state.question
+    decides = isinstance(question, PaperParetoSet)
+    if rankings is None or not (fit is default_fit if decides else _has_default_model(fit)):
         return None
     n = len(rankings.algorithms)
-    if per_look and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
+    if decides and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
     seed = derive_seed(state.seed, ["fit", state.round])
-    fit_screening = _fit_few_draws if per_look or rules.preference else _fit_approximation
+    is_forecast = question.posterior_for == "forecast"
+    fit_screening = _fit_approximation if is_forecast else _fit_few_draws
     posterior = _fit_without_warnings(fit_screening, rankings, seed)
     if posterior is None or not posterior.diagnostics.trusted:
         return None
-    if not per_look:
+    if not decides:
         return posterior
-    certainty = rules.certainty
+    certainty = question.certainty
     slack = 4 * np.sqrt(certainty * (1 - certainty) / SCREENING_DRAWS) + 1 / SCREENING_DRAWS
-    return None if may_eliminate(state, posterior, certainty - slack) else posterior
+    return None if question.may_eliminate(state.view(), posterior, float(slack)) else posterior
 
 
 def _has_default_model(fit: Fit) -> bool:

@@ -21,7 +21,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, Resolution
 from polarbear.inference.draws import find_distinct_times
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.events import Forecast
+from polarbear.racing.decisions import Forecast
 
 MIN_FORECAST_DRAWS, MAX_FORECAST_DRAWS = 20, 200
 """The number of posterior draws that a forecast uses."""

@@ -9,15 +9,7 @@ from numbers import Real
 from polarbear.data.names import check_name, natural_sort_key, suggest_name, to_name
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
-from polarbear.racing.events import (
-    BASELINE_REMOVED,
-    Added,
-    Event,
-    Hosted,
-    Imported,
-    Told,
-    Withdrawn,
-)
+from polarbear.racing.events import Added, Event, Hosted, Imported, Told, Withdrawn
 from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import RunId, key_of
 from polarbear.racing.state import State
@@ -45,19 +37,6 @@ def make_entry(
     if name in state.racing:
         raise DataError(f"{name!r} is racing already, so it cannot be added")
     return Added(name, max_runs, max_time, trial)
-
-
-def check_baseline(state: State) -> str | None:
-    """Return why a race ends without its baseline; None if it has the one it needs.
-
-    Raise an error if the baseline never took part.
-    """
-    if not state.lacks_baseline:
-        return None
-    baseline, names = state.rules.baseline or "", list(state.racing)
-    if baseline in state.removed:
-        return BASELINE_REMOVED
-    raise DataError(f"baseline={baseline!r} is not in the race; {suggest_name(baseline, names)}")
 
 
 def collect_runs(events: Iterable[Event], state: State) -> Runs:

@@ -79,7 +79,7 @@ def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, in
 
 def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
     """Return the next runs of algorithms against their rivals, or the reason why there are none."""
-    if state.rules.allocation == "paper":
+    if not state.question.focuses:
         runs = _plan_late_joiners(state, rivals) or _plan_new(state, rivals)
     else:
         runs = (
@@ -96,7 +96,7 @@ def plan_retries(state: State) -> Asked | None:
     failed = [
         key
         for key, run in pending.items()
-        if run.failed and _count_attempts(state, key) < state.rules.retries
+        if run.failed and _count_attempts(state, key) < state.budget.retries
     ]
     failed.sort(key=lambda key: (state.used[key.instance], key))
     runs = [
@@ -135,7 +135,7 @@ def _choose_batch(state: State, name: str) -> int:
     trial = state.on_trial.get(name)
     if trial is None:
         return state.batch
-    return trial.choose_batch(state.rules.batch[0], state.rules.max_failures)
+    return trial.choose_batch(state.budget.batch[0], state.budget.failures)
 
 
 def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
@@ -182,7 +182,7 @@ def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRu
     if state.endless:
         numbers = map(str, count(len(state.order) + 1))
         new = (name for name in numbers if name not in state.used)
-    elif state.rules.allocation == "paper":
+    elif not state.question.focuses:
         new = state.pool
     else:
         new = state.pool or (
@@ -284,7 +284,7 @@ def _cut_to_limits(
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """
-    rules, (n_runs, time) = state.rules, state.requested
+    budget, (n_runs, time) = state.budget, state.requested
     jobs: list[Job] = []
     requested_by = dict(state.requested_by)
     for _, group in groupby(planned, key=lambda run: run.key.instance):
@@ -298,9 +298,9 @@ def _cut_to_limits(
                 return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
         n_runs += len(runs)
         time += sum(costs)
-        if rules.max_runs is not None and n_runs > rules.max_runs:
-            return Asked(tuple(jobs), round_) if jobs else "max_runs"
-        if rules.max_time is not None and time > rules.max_time:
-            return Asked(tuple(jobs), round_) if jobs else "max_time"
+        if budget.runs is not None and n_runs > budget.runs:
+            return Asked(tuple(jobs), round_) if jobs else "budget of runs spent"
+        if budget.time is not None and time > budget.time:
+            return Asked(tuple(jobs), round_) if jobs else "budget of time spent"
         jobs += [job(state.seed, *run[:3]) for run in runs]
     return Asked(tuple(jobs), round_)

@@ -13,7 +13,7 @@ not it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -31,16 +31,15 @@ from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.algorithm_status import AlgorithmStatus
 from polarbear.inference.fit import connected_groups
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.deciding import decide, with_statuses
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Decision, Eliminated, Forecast
 from polarbear.racing.events import (
     Asked,
     Decided,
-    Eliminated,
     Ended,
     Event,
     Extended,
     Failed,
-    Forecast,
     Hosted,
     Identified,
     Imported,
@@ -57,16 +56,12 @@ from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.ledger import Spent
 from polarbear.racing.model import Fit, FitOptions, Model
-from polarbear.racing.notes import (
-    check_baseline,
-    collect_runs,
-    find_algorithm,
-    make_entry,
-    make_withdrawal,
-)
+from polarbear.racing.notes import collect_runs, find_algorithm, make_entry, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
+from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.question import Question
+from polarbear.racing.questions.stored import recognise
 from polarbear.racing.race_texts import RaceTexts
-from polarbear.racing.rules import Rules, check_rules
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
 from polarbear.racing.state import DecisionInput, State, apply, start_state
 from polarbear.racing.status import RaceStatus, list_statuses
@@ -86,8 +81,10 @@ class Race(RaceTexts):
     instances
         The names of the instances, drawn from without replacement. By default instances are
         numbered "1", "2", ... without end, and made from ``job.instance_seed``.
-    rules
-        The required certainty, and the limits of runs and time.
+    question
+        What the race is to find out: by default :class:`ParetoSet`.
+    budget
+        The limits of runs and time.
     seed
         The same seed gives the same race.
     clock
@@ -123,7 +120,8 @@ class Race(RaceTexts):
         *,
         direction: Direction,
         instances: Iterable[str] | None = None,
-        rules: Rules | None = None,
+        question: Question | None = None,
+        budget: Budget | None = None,
         seed: int = 0,
         clock: str = "time",
         fit: FitOptions = None,
@@ -131,11 +129,21 @@ class Race(RaceTexts):
         sign_of(direction)
         if not isinstance(seed, Integral):
             raise DataError(f"seed={seed!r}: expected a whole number")
-        rules = Rules() if rules is None else check_rules(rules)
         at = tuple(grid.check_times(times).tolist())
-        rules = rules.resolve_preference(at, clock)
-        options = (instances is None, rules, Model.of(fit), self._continues)
-        started = Started(int(seed), at, direction, clock, *options)
+        question = check_question(question)
+        if fit is None or isinstance(fit, Mapping):
+            fit = {**question.fit_options, **(fit or {})} or None
+        started = Started(
+            seed=int(seed),
+            times=at,
+            direction=direction,
+            clock=clock,
+            endless=instances is None,
+            question=question.at(at, clock),
+            budget=check_budget(budget),
+            model=Model.of(fit),
+            continues=self._continues,
+        )
         self._begin(started, fit)
         if instances is not None:
             self.offer(instances)
@@ -149,17 +157,19 @@ class Race(RaceTexts):
         events: Iterable[Event],
         *,
         fit: FitOptions = None,
+        question: Question | None = None,
         keep: bool = True,
         stored: StoredRuns | None = None,
     ) -> Self:
         """Restore a race from its events, in the state after the last of them.
 
-        ``fit`` replaces the one that the race was started with. ``keep=False`` does not keep the
+        ``fit`` replaces the one that the race was started with. ``question``: one of your own, of
+        which events have only the name and the fields. ``keep=False`` does not keep the
         events, which are in a store. ``stored``: the runs of the events lack trajectories, which it
         loads. With a snapshot, the events are the first one and those after the snapshot.
         """
         race: Self | None = None
-        for race, _ in cls._restore(events, fit, stored):
+        for race, _ in cls._restore(events, fit, stored, question):
             if not keep:
                 race.forget()
         if race is None:
@@ -186,19 +196,21 @@ class Race(RaceTexts):
         """Return the requested runs that have not arrived yet; none if the race has ended.
 
         When all runs of a round have arrived, this call decides and plans the next round. ``now``
-        is the time, for rules with a deadline. :attr:`ended` says why no runs are requested.
+        is the time, for a budget with a deadline. :attr:`ended` says why no runs are requested.
         """
-        deadline = self.rules.deadline
+        deadline = self.state.budget.deadline
         if deadline is not None and now is None:
-            raise DataError("the rules have a deadline: pass the present time, ask(now=...)")
+            raise DataError("the budget has a deadline: pass the present time, ask(now=...)")
         if not isinstance(deadline, Real | None):
             raise DataError(
                 f"deadline={deadline!r}: a Race has no clock, so expected a number in the unit of "
-                "ask(now=...); Rules.resolve_deadline(time.time()) returns rules with such a number"
+                "ask(now=...); Budget.resolve_deadline(time.time()) returns one with such a number"
             )
         while True:
             state = self._state
-            if (why := check_baseline(state)) is not None:
+            if (why := state.obstacle) is not None:
+                if not state.removed:
+                    raise DataError(why)
                 return self._end(why)
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
@@ -206,7 +218,7 @@ class Race(RaceTexts):
                 self._retry_or_decide()
                 continue
             # Plan right after a decision, so that the plan does not depend on later arrivals.
-            planned = plan(state) if len(state.pending_rounds) <= state.rules.overlap else None
+            planned = plan(state) if len(state.pending_rounds) <= state.budget.overlap else None
             if isinstance(planned, Asked):
                 self._record(planned)
             elif state.pending_rounds and state.complete:
@@ -242,7 +254,7 @@ class Race(RaceTexts):
             if why and run.status not in (Status.CUT, Status.FINISHED):
                 self._record(Failed.of(run, why, output))
 
-    # Changing algorithms, instances, runs and rules
+    # Changing algorithms, instances, runs and the question
 
     def add(
         self,
@@ -352,19 +364,21 @@ class Race(RaceTexts):
             self._record(event)
         return n_before - self.n_runs
 
-    def extend(self, rules: Rules) -> None:
-        """Continue the race under other rules, such as a higher certainty or larger limits.
+    def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
+        """Continue the race with another question or budget; what is not given stays.
 
-        If the rules differ in more than limits, all pairs are open again. Algorithms that were
-        eliminated with less certainty than is now required return.
+        With another question, such as a higher certainty, all pairs are open again, and algorithms
+        that were eliminated with less certainty than is now required return.
 
-        >>> race = Race(["a", "b"], [1], direction="minimize", rules=Rules(max_runs=0))
-        >>> race.extend(Rules(max_runs=100))
+        >>> race = Race(["a", "b"], [1], direction="minimize", budget=Budget(runs=0))
+        >>> race.extend(budget=Budget(runs=100))
         >>> len(race.ask())
         16
         """
         state = self._state
-        self._record(Extended(check_rules(rules).resolve_preference(state.times, state.clock)))
+        asked = state.question if question is None else check_question(question)
+        limits = state.budget if budget is None else check_budget(budget)
+        self._record(Extended(asked.at(state.times, state.clock), limits))
 
     # Reading the race
 
@@ -397,7 +411,7 @@ class Race(RaceTexts):
     @property
     def status(self) -> RaceStatus:
         """The status of the race, as a record that can be printed or written as JSON."""
-        return RaceStatus.of(self._with_statuses())
+        return RaceStatus.of(self._state)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -410,9 +424,14 @@ class Race(RaceTexts):
         return self._fit
 
     @property
-    def rules(self) -> Rules:
-        """The rules that are in force now."""
-        return self._state.rules
+    def question(self) -> Question:
+        """What the race is to find out."""
+        return self._state.question
+
+    @property
+    def budget(self) -> Budget:
+        """The limits that are in force now."""
+        return self._state.budget
 
     @property
     def pareto(self) -> tuple[str, ...]:
@@ -421,7 +440,7 @@ class Race(RaceTexts):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The algorithms chosen at the last decision, in a race with a preference; else none."""
+        """The algorithms chosen at the last decision, if the question is a choice; else none."""
         names = self._state.present()
         return tuple(name for name in names if name in self._state.chosen)
 
@@ -444,9 +463,9 @@ class Race(RaceTexts):
     def ended(self) -> str | None:
         """The reason why the race requests no further runs; None while it does.
 
-        "resolved", "no instances left", "max_runs", "max_time", "deadline", "limits of candidates"
-        if all undecided algorithms have reached limits of their own, or "baseline removed, so
-        nothing is compared".
+        "resolved", "no instances left", "budget of runs spent", "budget of time spent", "deadline",
+        "limits of candidates" if all undecided algorithms have reached limits of their own, or
+        "baseline removed, so nothing is compared".
         """
         return self._state.ended
 
@@ -457,9 +476,9 @@ class Race(RaceTexts):
         return describe_failures(state.reasons, state.n_runs, state.eliminated)
 
     @property
-    def outlook(self) -> Forecast | None:
+    def forecast(self) -> Forecast | None:
         """The forecast of further instances and runs, with an interval; None without a forecast."""
-        return self._state.outlook
+        return self._state.forecast
 
     @property
     def rounds(self) -> int:
@@ -500,12 +519,12 @@ class Race(RaceTexts):
 
     def statuses(self) -> list[AlgorithmStatus]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
-        return list_statuses(self._with_statuses())
+        return list_statuses(self._state)
 
     def _begin(self, started: Started, fit: FitOptions) -> None:
         self._state: State = start_state(started)
         self._events: list[Event] = [started]
-        model = Model.of(fit) if fit is not None else started.model or Model()
+        model = Model.of(fit) if fit is not None else started.model
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         self._posterior: Posterior | None = None
         self._ranked_runs = IncrementalRankings(
@@ -514,11 +533,19 @@ class Race(RaceTexts):
 
     @classmethod
     def _restore(
-        cls, events: Iterable[Event], fit: FitOptions, stored: StoredRuns | None = None
+        cls,
+        events: Iterable[Event],
+        fit: FitOptions,
+        stored: StoredRuns | None = None,
+        question: Question | None = None,
     ) -> Iterator[tuple[Self, Event]]:
         """Restore a race from its events; yield it with each event, after applying that event."""
         race: Self | None = None
         for event in events:
+            if isinstance(event, Started) and question is not None:
+                question = question.at(event.times, event.clock)
+            if isinstance(event, Started | Extended):
+                event = replace(event, question=recognise(event.question, question))
             if race is not None:
                 race._posterior = None
                 with explain_misfit(event):
@@ -528,6 +555,7 @@ class Race(RaceTexts):
                 race._begin(event, fit)
                 if stored is not None:
                     race._state = stored.restore(event, race._ranked_runs)
+                    race._state.question = recognise(race._state.question, question)
             else:
                 raise DataError("expected an event of type Started as the first event of a race")
             yield race, event
@@ -542,15 +570,6 @@ class Race(RaceTexts):
             self._ranked_runs.withdraw(event.pairs)
         apply(self._state, event)
         self._events.append(event)
-
-    def _with_statuses(self) -> State:
-        """Return the state with each candidate's status, computed if old events do not store it."""
-        state, used = self._state, self._state.decision_input
-        if state.assessed or state.news or state.lacks_baseline or used is None:
-            return state
-        if used.algorithms != state.rated():
-            return state
-        return with_statuses(state, self.posterior, self._rank_runs(used))
 
     def _end(self, why: str) -> tuple[Job, ...]:
         if self._state.ended != why:
@@ -567,29 +586,28 @@ class Race(RaceTexts):
         if retry is not None:
             self._record(retry)
             return
-        current, max_failures = state.current, state.rules.max_failures
+        current, most = state.current, state.budget.failures
         n_failed = state.failing()
-        for name in state.present() if max_failures is not None else ():
-            if max_failures is not None and n_failed[name] > max_failures:
+        for name in state.present() if most is not None else ():
+            if most is not None and n_failed[name] > most:
                 self._record(Removed(name, f"{format_count(n_failed[name], 'run')} failed"))
         if state.pending_rounds and state.current != current:
             return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.current, state.rated()))
-        fits = state.rules.baseline is None  # a comparison with a baseline needs no posterior
+        fits = state.question.posterior_for != "nothing"
         screened = screening_fit(self._fit, rankings, state) if screening and fits else None
         self._posterior = None  # that of a race has all draws, as have stated probabilities
-        decision = decide(state, screened, rankings) if screened or not fits else None
+        decision = _decide(state, screened, rankings) if screened or not fits else None
         if decision is None or (screened and decision.eliminated):
             screened = None
             self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round)
-            decision = decide(state, self._posterior, rankings)
-        decision = replace(decision, screening=screened is not None)
+            decision = _decide(state, self._posterior, rankings)
         if decision.problems:
-            problems, consequence = "; ".join(decision.problems), "decides nothing"
-            if state.rules.error_control != "per_look":
-                consequence = "has no forecast"
+            decides = state.question.posterior_for == "decision"
+            consequence = "decides nothing" if decides else "has no forecast"
+            problems = "; ".join(decision.problems)
             warn(f"round {state.round + 1} {consequence}, for {problems}", FitWarning)
-        self._record(decision)
+        self._record(Decided(state.current, decision, screening=screened is not None))
 
     def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:
         """Return the rankings of the runs that a decision uses; None if it uses no runs.
@@ -606,3 +624,33 @@ class Race(RaceTexts):
             return None
         largest, *others = connected_groups(rankings)
         return rankings.among(largest) if others else rankings
+
+
+def _decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decision:
+    """Return the decision of a round; a posterior that is not trusted is not used."""
+    view = state.view()
+    if rankings is None:
+        return replace(view.unchanged(), batch=view.budget.next_batch(view.batch, 0, 0))
+    problems = () if posterior is None else posterior.diagnostics.problems
+    decision = state.question.decide(view, rankings, None if problems else posterior)
+    return replace(decision, problems=problems) if problems else decision
+
+
+def check_question(question: object) -> Question:
+    """Return the question, by default the Pareto set; raise an error if it is none."""
+    if isinstance(question, type):
+        raise DataError(f"question={question.__name__} is a class: write {question.__name__}(...)")
+    if question is None:
+        return ParetoSet()
+    if not isinstance(question, Question):
+        raise DataError(f"question={question!r}: expected a question such as ParetoSet(...)")
+    return question
+
+
+def check_budget(budget: object) -> Budget:
+    """Return the budget, by default without limits; raise an error if it is none."""
+    if budget is None:
+        return Budget()
+    if not isinstance(budget, Budget):
+        raise DataError(f"budget={budget!r}: expected Budget(...)")
+    return budget

@@ -16,7 +16,6 @@ from polarbear.inference.methods_text import (
     describe_result,
 )
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.rules import Rules
 from polarbear.racing.status import RaceStatus, render_status_card
 
 
@@ -59,7 +58,7 @@ class RaceTexts:
         (True, True)
         """
         status, posterior = self.status, self.posterior
-        note = f"A race with PolarBear: {status.rules.error_bound}."
+        note = f"A race with PolarBear: {status.question.describe()}."
         if posterior is None:
             return render_table(status.statuses, None, None, note)
         return render_table(status.statuses, RatedAlgorithms.of(posterior), at, note)
@@ -73,7 +72,8 @@ class RaceTexts:
         We raced 3 algorithms on 24 instances at 3 times from 0 to 1 with PolarBear ...
         """
         status, posterior = self.status, self.posterior
-        rules = status.rules
+        question = status.question
+        epsilon = getattr(question, "epsilon", None)
         model = ""
         if posterior is not None:
             described = describe_model(posterior.prior, posterior.evidence, posterior.method)
@@ -82,38 +82,14 @@ class RaceTexts:
             describe_comparison(
                 "raced", len(status.statuses), status.n_instances, self.times, status.clock
             ),
-            _describe_decisions(rules),
-            describe_equivalence(rules.epsilon),
-            rules.guarantee,
+            question.describe_test(),
+            "" if epsilon is None else describe_equivalence(epsilon),
+            question.guarantee,
             model,
             _describe_course(status),
             _describe_outcome(status),
         ]
         return " ".join(filter(None, sentences))
-
-
-def _describe_decisions(rules: Rules) -> str:
-    """Return a sentence on the test by which the race decides."""
-    if rules.baseline is not None:
-        return (
-            f"Each algorithm was tested against {escape_text(rules.baseline)} by e-values after "
-            "every round: it passes when it is at par at every time."
-        )
-    if rules.preference is not None:
-        return (
-            "The race was for the algorithm to choose at a known budget, and compared scores "
-            "averaged over that budget by e-values after every round."
-        )
-    if rules.error_control == "per_look":
-        when = "all times jointly" if rules.elimination == "joint" else "each time"
-        return (
-            "After every round an algorithm was eliminated if another one had the higher rating at "
-            f"{when} with posterior probability {rules.certainty:g} or more."
-        )
-    return (
-        "After every round an algorithm was eliminated if e-values showed with the required "
-        "certainty that another one is ahead of it at all times."
-    )
 
 
 def _describe_course(status: RaceStatus) -> str:
@@ -137,8 +113,9 @@ def _describe_course(status: RaceStatus) -> str:
 
 
 def _describe_outcome(status: RaceStatus) -> str:
-    """Return sentences on the result of the race, in the terms of its rules."""
-    if status.rules.preference is None and status.rules.baseline is None:
+    """Return sentences on the result of the race, in the terms of its question."""
+    of_set = {"member", "equivalent", "dominated", "undecided", "removed"}
+    if not status.chosen and of_set.issuperset(one.status for one in status.statuses):
         return describe_result(status.statuses)
     kinds = ("chosen", "not chosen", "passed", "failed", "undecided", "removed")
     named = {

@@ -16,11 +16,12 @@ from polarbear.data import grid
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
+from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import Job
 from polarbear.racing.ledger import Spent
 from polarbear.racing.model import FitOptions
+from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
-from polarbear.racing.rules import Rules
 
 Map = Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]]
 
@@ -75,8 +76,9 @@ class Replay(Race):
 
 def replay(
     runs: Runs,
-    rules: Rules | None = None,
+    question: Question | None = None,
     *,
+    budget: Budget | None = None,
     times: ArrayLike | None = None,
     seed: int = 0,
     fit: FitOptions = None,
@@ -88,8 +90,10 @@ def replay(
     runs
         The recorded runs. Of several repetitions on an instance one is drawn. A run that is not
         recorded has no values.
-    rules
-        The required certainty, and the limits of runs and time.
+    question
+        What the race is to find out: by default :class:`ParetoSet`.
+    budget
+        The limits of runs and time.
     times
         The times at which the algorithms are compared; by default
         :func:`polarbear.grid.from_runs` chooses them.
@@ -120,7 +124,8 @@ def replay(
         at,
         direction=runs.direction,
         instances=runs.instances,
-        rules=rules,
+        question=question,
+        budget=budget,
         seed=seed,
         clock=runs.clock,
         fit=fit,
@@ -183,8 +188,9 @@ class Replays:
 
 def replay_many(
     runs: Runs,
-    rules: Rules | None = None,
+    question: Question | None = None,
     *,
+    budget: Budget | None = None,
     times: ArrayLike | None = None,
     seeds: Iterable[int] = range(20),
     fit: FitOptions = None,
@@ -202,7 +208,7 @@ def replay_many(
     >>> len(replays.outcomes), list(replays.pareto)
     (3, [('a1',)])
     """
-    replay_once = partial(_replay_once, runs, rules, times, fit)
+    replay_once = partial(_replay_once, runs, question, budget, times, fit)
     results = list(map(replay_once, list(seeds)))
     if not results:
         raise DataError("seeds is empty: pass at least one seed")
@@ -210,10 +216,15 @@ def replay_many(
 
 
 def _replay_once(
-    runs: Runs, rules: Rules | None, times: ArrayLike | None, fit: FitOptions, seed: int
+    runs: Runs,
+    question: Question | None,
+    budget: Budget | None,
+    times: ArrayLike | None,
+    fit: FitOptions,
+    seed: int,
 ) -> tuple[Outcome, Spent]:
     """Return the result of one replay, and the cost of running all algorithms in full."""
-    race = replay(runs, rules, times=times, seed=seed, fit=fit)
+    race = replay(runs, question, budget=budget, times=times, seed=seed, fit=fit)
     n_instances = len(race.runs.instances)
     outcome = Outcome(
         seed, race.pareto, race.ended, race.rounds, n_instances, race.spent, race.saved

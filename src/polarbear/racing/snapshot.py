@@ -23,14 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.run import Status
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Identified, Started, from_json, to_json
 from polarbear.racing.failures import Reason
 from polarbear.racing.incremental_rankings import IncrementalRankings, LoadRuns
-from polarbear.racing.rules import Rules
+from polarbear.racing.questions.question import Entries, Question
+from polarbear.racing.questions.stored import question_from_plain, question_to_plain
 from polarbear.racing.run_sets import PairSet, RunIdSet
 from polarbear.racing.state import State, start_state
 
-VERSION = 3
+VERSION = 1
 """The number of the layout of snapshots; a snapshot with another number is not used."""
 
 _HEADER = Struct("<qq")
@@ -153,10 +155,14 @@ def _to_plain(value: Any) -> Any:
     """Return a value as lists, numbers and text; infinite numbers stay, as Python reads them."""
     if isinstance(value, PairSet | RunIdSet):
         return value.to_plain()
-    if isinstance(value, Rules):
+    if isinstance(value, Budget):
         return value.plain()
+    if isinstance(value, Question):
+        return question_to_plain(value)
     if isinstance(value, Identified):
         return to_json(value)
+    if isinstance(value, Entries):
+        return [_to_plain(getattr(value, field.name)) for field in fields(value)]
     if isinstance(value, Mapping):
         return [(_to_plain(key), _to_plain(part)) for key, part in value.items()]
     if isinstance(value, Reason):
@@ -178,8 +184,10 @@ def _from_plain(kind: Any, plain: Any) -> Any:
     if origin in (Union, UnionType):
         (some,) = (part for part in parts if part is not type(None))
         return None if plain is None else _from_plain(some, plain)
-    if origin in (PairSet, RunIdSet, Rules):
+    if origin in (PairSet, RunIdSet, Budget):
         return origin.from_plain(plain)
+    if origin is Question:
+        return question_from_plain(plain)
     if origin is Identified:
         return from_json(plain)
     if origin in (dict, Counter):

@@ -2,7 +2,7 @@
 
 1. An algorithm is either racing, eliminated or removed.
 2. A pair of racing algorithms is *open* at the times at which its relation is not known. It closes
-   time by time and stays closed, until one of the two comes back or the rules change.
+   time by time and stays closed, until one of the two comes back or the question changes.
 3. *Wanted* runs are those that were requested and have not arrived. A round is decided when all
    of its runs have arrived, from the runs requested up to that round. Plans depend only on
    decisions and requests, so the order in which runs arrive has no effect.
@@ -17,18 +17,17 @@ from typing import NamedTuple
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import FAILED, Direction, Run, Status
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Assessed, Eliminated, Forecast, Pair
 from polarbear.racing.events import (
     Added,
     Asked,
-    Assessed,
     Continued,
     Decided,
-    Eliminated,
     Ended,
     Event,
     Extended,
     Failed,
-    Forecast,
     Hosted,
     Identified,
     Imported,
@@ -45,11 +44,8 @@ from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, derive_seed, key_of
 from polarbear.racing.ledger import Limit, Spent, Trial, has_value
 from polarbear.racing.model import Model
-from polarbear.racing.rules import Rules
+from polarbear.racing.questions.question import Entries, Question, View
 from polarbear.racing.run_sets import PairSet, RunIdSet
-from polarbear.selection.preferences import Weights
-
-Pair = tuple[str, str]
 
 
 class PendingRun(NamedTuple):
@@ -87,7 +83,8 @@ class State:
     direction: Direction
     clock: str
     endless: bool
-    rules: Rules
+    question: Question
+    budget: Budget
     batch: int
     model: Model = field(default_factory=Model)
     continues: bool = False  # an extended run continues, and costs what is added
@@ -102,10 +99,8 @@ class State:
     need: dict[Pair, float] = field(default_factory=dict)  # expected further instances
     horizons: dict[str, float] = field(default_factory=dict)  # of the algorithms to run next
     given_up: bool = False  # the instances left are not expected to settle any pair
-    outlook: Forecast | None = None
-    entries: dict[str, list[int]] = field(default_factory=dict)  # 0 before decisions, then 1, ...
-    latest_entry: int = 0
-    met_at_entry: dict[str, frozenset[str]] = field(default_factory=dict)  # rivals of late entrants
+    forecast: Forecast | None = None
+    entries: Entries = field(default_factory=Entries)
 
     pool: dict[str, None] = field(default_factory=dict)  # unused instances, in drawing order
     used: dict[str, int] = field(default_factory=dict)  # used instance: its place in `order`
@@ -173,23 +168,22 @@ class State:
         """Whether all runs of the current round have arrived."""
         return not any(key in self.wanted for key in self.pending_rounds.get(self.current, ()))
 
-    @property
-    def initial(self) -> frozenset[str]:
-        """The algorithms that were in the race before its first decision."""
-        return frozenset(name for name, numbers in self.entries.items() if numbers[0] == 0)
-
-    @property
-    def heaviest(self) -> float:
-        """The largest weight that any instance of the race can have."""
-        return max([1.0, *(weight for _, weight in self.model.weights)])
-
-    @property
-    def asked_times(self) -> int:
-        """The times that decisions use, as bits: all times, or those with a preference weight."""
-        preference = self.rules.preference
-        if isinstance(preference, Weights):
-            return sum(1 << t for t, weight in enumerate(preference.values) if weight > 0)
-        return (1 << len(self.times)) - 1
+    def view(self) -> View:
+        """Return what the question may know of the race when a round is decided."""
+        weights = [weight for _, weight in self.model.weights]
+        members = self.present()
+        return View(
+            members=members,
+            times=self.times,
+            open=self.open,
+            batch=self.batch,
+            budget=self.budget,
+            entries=self.entries,
+            heaviest=max([1.0, *weights]) if weights else None,
+            exhausted=frozenset(name for name in members if self.has_reached_limit(name)),
+            n_used=len(self.order),
+            n_unused=float("inf") if self.endless else len(self.pool),
+        )
 
     @property
     def n_algorithms(self) -> int:
@@ -199,12 +193,12 @@ class State:
     @property
     def resolved(self) -> bool:
         """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
-        return not self.open and not self.news and not self.lacks_baseline
+        return not self.open and not self.news and self.obstacle is None
 
     @property
-    def lacks_baseline(self) -> bool:
-        """Whether the rules name a baseline that does not race, so that nothing is compared."""
-        return self.rules.baseline is not None and self.rules.baseline not in self.racing
+    def obstacle(self) -> str | None:
+        """Why nothing can be decided, such as a baseline that does not race; None if it can."""
+        return self.question.find_obstacle(self.racing, self.removed)
 
     @property
     def instances(self) -> set[str]:
@@ -227,7 +221,7 @@ class State:
 
     def rated(self) -> tuple[str, ...]:
         """Return the algorithms that a decision's posterior includes, in their canonical order."""
-        if self.rules.posterior_over == "candidates":
+        if not self.question.rates_eliminated:
             return self.present()
         return tuple(sorted({*self.racing, *self.eliminated}, key=natural_sort_key))
 
@@ -261,9 +255,10 @@ def start_state(event: Started) -> State:
         event.direction,
         event.clock,
         event.endless,
-        event.rules,
-        event.rules.batch[0],
-        event.model or Model(),
+        event.question,
+        event.budget,
+        event.budget.batch[0],
+        event.model,
         event.continues,
     )
 
@@ -278,8 +273,8 @@ def apply(state: State, event: Event) -> None:
     match event:
         case Started():
             raise ValueError("an event Started can only be the first event of a race")
-        case Extended(rules):
-            _extend(state, rules)
+        case Extended(question, budget):
+            _extend(state, question, budget)
         case Identified():
             state.identity = state.identity.updated(event)
         case Offered(instances):
@@ -294,8 +289,8 @@ def apply(state: State, event: Event) -> None:
             state.on_trial |= {algorithm: Trial()} if trial else {}
             state.limits[algorithm] = Limit(max_runs, max_time)
             state.failures[algorithm] = 0
-            if state.rules.allocation != "paper":  # the paper's batch rule ignores entries
-                state.batch = state.rules.batch[0]
+            if state.question.focuses:  # the paper's batch rule ignores entries
+                state.batch = state.budget.batch[0]
         case Removed(algorithm, why):
             _remove(state, algorithm, why)
         case Asked(jobs):
@@ -326,26 +321,16 @@ def apply(state: State, event: Event) -> None:
             _decide(state, event)
 
 
-def pair(a: str, b: str) -> Pair:
-    """Return two names as a pair in their canonical order."""
-    return (a, b) if natural_sort_key(a) < natural_sort_key(b) else (b, a)
-
-
 def _enter(state: State, algorithm: str) -> None:
     """Let an algorithm take part in the race, with its relation to all others undecided."""
-    all_times = state.asked_times
-    for rival in state.racing - {algorithm}:
-        state.open[pair(algorithm, rival)] = all_times
+    fresh = state.question.undecided({*state.racing, algorithm}, len(state.times))
+    state.open |= {names: times for names, times in fresh.items() if algorithm in names}
     came_back = state.eliminated.pop(algorithm, None) or algorithm in state.removed
     state.removed.pop(algorithm, None)
     state.failed_out.discard(algorithm)
     state.racing.add(algorithm)
     state.backlog[algorithm] = len(state.order)
-    numbers = state.entries.setdefault(algorithm, [])
-    if state.round and not numbers:
-        state.met_at_entry[algorithm] = frozenset(state.racing - {algorithm})
-    state.latest_entry += bool(state.round)
-    numbers.append(state.latest_entry)
+    state.entries.add(algorithm, state.racing, is_late=state.round > 0)
     _clear_forecasts(state)
     state.next_cached[algorithm] = 0
     # An algorithm that returns is assessed on its earlier runs before it runs again.
@@ -371,8 +356,8 @@ def _remove(state: State, algorithm: str, why: str) -> None:
     """Remove an algorithm; those that it eliminated return, because its runs count no more."""
     # The statuses of the others were assessed relative to this algorithm.
     state.news |= algorithm in state.racing and bool(state.assessed)
-    max_failures = state.rules.max_failures
-    if max_failures is not None and state.failing()[algorithm] > max_failures:
+    most = state.budget.failures
+    if most is not None and state.failing()[algorithm] > most:
         state.failed_out.add(algorithm)
     _leave(state, algorithm, state.current)
     state.eliminated.pop(algorithm, None)
@@ -400,29 +385,21 @@ def _cancel_pending_runs(state: State, keys: list[RunId], current: int) -> None:
             del state.pending_rounds[round_]
 
 
-def _extend(state: State, rules: Rules) -> None:
-    """Change the rules, and make the pairs undecided that the new rules may decide differently."""
-    before, state.rules = state.rules, rules
-    state.batch = rules.batch[0]
-    if rules.questions == before.questions:
+def _extend(state: State, question: Question, budget: Budget) -> None:
+    """Change the question or the budget, and open the pairs that may be decided differently."""
+    before, state.question, state.budget = state.question, question, budget
+    state.batch = budget.batch[0]
+    if question == before:
         return
-    is_stricter = (
-        rules.error_control != before.error_control
-        or rules.certainty > before.certainty
-        or rules.classes != before.classes
-    )
     for name, eliminated in list(state.eliminated.items()):
-        by_posterior = rules.error_control == before.error_control == "per_look"
-        if ((eliminated.probability or 0.0) < rules.certainty) if by_posterior else is_stricter:
+        if not question.keeps_elimination(before, eliminated.probability):
             _enter(state, name)
     _reopen(state)
 
 
 def _reopen(state: State) -> None:
     """Make all pairs of racing algorithms undecided at all times."""
-    all_times = state.asked_times
-    names = state.present()
-    state.open = {(a, b): all_times for k, a in enumerate(names) for b in names[k + 1 :]}
+    state.open = state.question.undecided(state.racing, len(state.times))
     _clear_forecasts(state)
     state.need.clear()
     state.next_cached.clear()  # instances that were uninformative may be informative now
@@ -469,7 +446,7 @@ def _clear_forecasts(state: State) -> None:
     """Discard forecasts and statuses, because the undecided pairs have changed."""
     state.horizons.clear()
     state.given_up = False
-    state.outlook = None
+    state.forecast = None
     state.assessed.clear()
 
 
@@ -530,7 +507,7 @@ def _settle_run(state: State, key: RunId, run: PendingRun) -> None:
     state.requested_time += run.until - run.horizon
     state.failures[key.algorithm] += run.failed
     trial = state.on_trial.pop(key.algorithm, None)
-    if trial is not None and trial.n_runs + 1 < state.rules.batch[0]:
+    if trial is not None and trial.n_runs + 1 < state.budget.batch[0]:
         state.on_trial[key.algorithm] = trial.after(run.has_value and not run.failed)
     if run.until < run.horizon:
         state.not_extendable.add((key.algorithm, key.instance))
@@ -572,17 +549,18 @@ def _decide(state: State, event: Decided) -> None:
     for key, run in state.pending_rounds.pop(event.round, {}).items():
         _restore_observed_until(state, key, run)
         _settle_run(state, key, run)
-    for elimination in event.eliminated:
+    decision = event.decision
+    for elimination in decision.eliminated:
         _leave(state, elimination.algorithm, event.round)
         state.eliminated[elimination.algorithm] = elimination
-    state.open = {(pair.first, pair.second): pair.times for pair in event.open}
-    state.need = {(pair.first, pair.second): pair.need for pair in event.open}
-    state.horizons, state.given_up = dict(event.horizons), event.given_up
-    state.outlook = event.outlook
-    state.screened, state.chosen = event.screening, event.chosen
-    if event.assessed or not event.problems:
-        state.assessed = {status.algorithm: status for status in event.assessed}
-    state.batch = event.batch
+    state.open = {(pair.first, pair.second): pair.times for pair in decision.open}
+    state.need = {(pair.first, pair.second): pair.need for pair in decision.open}
+    state.horizons, state.given_up = dict(decision.horizons), decision.given_up
+    state.forecast = decision.forecast
+    state.screened, state.chosen = event.screening, decision.chosen
+    if decision.assessed or not decision.problems:
+        state.assessed = {status.algorithm: status for status in decision.assessed}
+    state.batch = decision.batch
     state.round += 1
     if not state.open:
         keys = [key for pending in state.pending_rounds.values() for key in pending]

@@ -24,11 +24,14 @@ from polarbear._text import (
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Status
 from polarbear.inference.algorithm_status import AlgorithmStatus, describe_shortage
-from polarbear.racing.events import NO_INSTANCES, Forecast
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Forecast, pair
+from polarbear.racing.events import NO_INSTANCES
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.ledger import Spent
-from polarbear.racing.rules import Rules
-from polarbear.racing.state import State, pair
+from polarbear.racing.questions.question import Question
+from polarbear.racing.questions.stored import question_from_plain, question_to_plain
+from polarbear.racing.state import State
 
 STATUS_NUMBERS = [
     "prob_in_pareto",
@@ -85,12 +88,12 @@ class RaceStatus:
         The status of every algorithm: candidates, then eliminated, then removed ones.
     direction, clock, n_times
         Whether small or large values are good, the unit of time, and the number of times.
-    model, rules
-        The model of the posteriors, as text, and the present rules.
+    model, question, budget
+        The model of the posteriors, as text, and the present question and limits.
     chosen
         With a preference, the algorithms that are chosen at this stage.
     resolved
-        Whether the relation of every pair is known, as far as the rules ask for it.
+        Whether the relation of every pair is known, as far as the question asks for it.
     n_rounds, n_open_pairs
         The number of decisions, and of pairs whose relation is not known at all times.
     n_instances, n_unused_instances
@@ -137,7 +140,8 @@ class RaceStatus:
     clock: str
     n_times: int
     model: str
-    rules: Rules
+    question: Question
+    budget: Budget
     chosen: tuple[str, ...]
     resolved: bool
     n_rounds: int
@@ -167,7 +171,8 @@ class RaceStatus:
             clock=state.clock,
             n_times=len(state.times),
             model=str(state.model),
-            rules=state.rules,
+            question=state.question,
+            budget=state.budget,
             chosen=tuple(name for name in state.present() if name in state.chosen),
             resolved=state.resolved,
             n_rounds=state.n_rounds,
@@ -179,7 +184,7 @@ class RaceStatus:
             n_withdrawn=len(state.withdrawn),
             spent=state.spent,
             requested=state.requested,
-            forecast=state.outlook,
+            forecast=state.forecast,
             n_since_decision=sum(run.status is not None for run in pending),
             failed=dict(Counter(key.algorithm for key in state.failed)),
             failures=describe_failures(state.reasons, state.n_runs, state.eliminated),
@@ -242,7 +247,7 @@ class RaceStatus:
             yield "eliminated", format_list(self.eliminated)
         if self.removed:
             yield "removed", format_list(self.removed)
-        yield "error", self.rules.error_bound
+        yield "error", self.question.describe()
         yield "spent", self.describe_spent()
         if self.n_withdrawn:
             yield "withdrawn", f"{format_count(self.n_withdrawn, 'run')}, which are not counted"
@@ -291,7 +296,8 @@ class RaceStatus:
         return cls(
             statuses=tuple(map(_status_from_plain, plain["statuses"])),
             direction="maximize" if plain["direction"] == "maximize" else "minimize",
-            rules=Rules.from_plain(plain["rules"]),
+            question=question_from_plain(plain["question"]),
+            budget=Budget.from_plain(plain["budget"]),
             chosen=tuple(map(str, plain["chosen"])),
             resolved=bool(plain["resolved"]),
             n_unused_instances=None if unused is None else int(unused),
@@ -317,7 +323,9 @@ class RaceStatus:
 
 def _to_plain(value: Any) -> Any:
     """Convert records to dictionaries, tuples to lists, and infinite numbers to None."""
-    if isinstance(value, Rules):
+    if isinstance(value, Question):
+        return _to_plain(question_to_plain(value))
+    if isinstance(value, Budget):
         return value.plain()
     if isinstance(value, StoreFacts):
         return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
@@ -425,18 +433,19 @@ def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> Algorith
         return status._replace(decisive=decisive)
     assessed = state.assessed.get(name)
     if assessed is None:
-        alone = not rivals and len(state.racing) == 1 and state.rules.baseline is None
-        status = AlgorithmStatus(name, "member" if alone else "undecided", clock=state.clock)
+        alone = not rivals and len(state.racing) == 1
+        kind = state.question.alone if alone else "undecided"
+        status = AlgorithmStatus(name, kind, clock=state.clock)
     else:
         _, kind, prob_in_pareto, rival, since, until = assessed
         when = {"since": since, "until": until, "clock": state.clock}
-        rules = state.rules
-        epsilon = rules.epsilon if kind == "equivalent" else None
-        required = None if rules.error_control == "per_look" else rules.certainty
+        question = state.question
+        epsilon = getattr(question, "epsilon", None) if kind == "equivalent" else None
+        required = None if question.posterior_for == "decision" else question.certainty
         status = AlgorithmStatus(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
         status = status._replace(certainty=required)
-    if state.lacks_baseline:
-        return status._replace(why=f"the baseline {state.rules.baseline} does not race")
+    if state.obstacle is not None:
+        return status._replace(why=state.obstacle)
     return _add_forecast(state, status, rivals) if rivals else status
 
 

@@ -1,7 +1,8 @@
 """``verify_decisions``: make the decisions of a recorded race again, from its runs, and compare.
 
-The events of a race are of two kinds. Runs, algorithms, instances and rules are given. Decisions
-and requests follow from them, so they can be made again and compared with the recorded ones.
+The events of a race are of two kinds. Runs, algorithms, instances and the question are given.
+Decisions and requests follow from them, so they can be made again and compared with the recorded
+ones.
 """
 
 import warnings
@@ -11,6 +12,7 @@ from math import inf
 
 from polarbear._text import format_count, format_list
 from polarbear.errors import FitWarning
+from polarbear.racing.decisions import Decision
 from polarbear.racing.events import Asked, Decided, Ended, Event, Removed, explain_misfit
 from polarbear.racing.race import Race
 
@@ -44,9 +46,8 @@ class Comparison:
     def is_same(self) -> bool:
         """Whether both events have equal content, up to small differences of probabilities."""
         if isinstance(self.recorded, Decided) and isinstance(self.replayed, Decided):
-            return _get_claims(self.recorded) == _get_claims(self.replayed) and (
-                self.difference <= MAX_PROBABILITY_DIFFERENCE
-            )
+            claims = [_get_claims(one.decision) for one in (self.recorded, self.replayed)]
+            return claims[0] == claims[1] and (self.difference <= MAX_PROBABILITY_DIFFERENCE)
         return self.is_identical
 
     @property
@@ -54,7 +55,8 @@ class Comparison:
         """The largest difference between the posterior probabilities of the two decisions."""
         if not (isinstance(self.recorded, Decided) and isinstance(self.replayed, Decided)):
             return 0.0
-        pairs = zip(_get_numbers(self.recorded), _get_numbers(self.replayed), strict=False)
+        both = [_get_numbers(one.decision) for one in (self.recorded, self.replayed)]
+        pairs = zip(*both, strict=False)
         return max((abs(a - b) for a, b in pairs), default=0.0)
 
     def __str__(self) -> str:
@@ -76,7 +78,7 @@ class _ReplayedRace(Race):
         """Make the decisions and requests that follow from the present state."""
         start = len(self._events)
         # A deadline is a fact of the clock, so its end is taken from the record.
-        self.ask(-inf if self.rules.deadline is not None else None)
+        self.ask(-inf if self.budget.deadline is not None else None)
         return self._events[start:]
 
 
@@ -127,24 +129,24 @@ def _compare(
 def _is_derived(event: Event, race: Race) -> bool:
     """Return whether a race computes this event itself, rather than being given it."""
     if isinstance(event, Removed):  # by its own rule, or by a person
-        return race.rules.max_failures is not None and event.why.endswith(" failed")
+        return race.budget.failures is not None and event.why.endswith(" failed")
     return isinstance(event, Asked | Decided) or (
         isinstance(event, Ended) and event.why != "deadline"
     )
 
 
-def _get_claims(decision: Decided) -> Decided:
+def _get_claims(decision: Decision) -> Decision:
     """Return a decision without its probabilities and forecasts."""
     return replace(
         decision,
         eliminated=tuple(one._replace(probability=None) for one in decision.eliminated),
         open=tuple(one._replace(need=inf) for one in decision.open),
         assessed=tuple(one._replace(prob_in_pareto=None) for one in decision.assessed),
-        outlook=None,
+        forecast=None,
     )
 
 
-def _get_numbers(decision: Decided) -> list[float]:
+def _get_numbers(decision: Decision) -> list[float]:
     """Return the posterior probabilities of a decision."""
     numbers = [one.probability for one in decision.eliminated]
     numbers += [one.prob_in_pareto for one in decision.assessed]
@@ -160,9 +162,10 @@ def _describe(event: Event | None) -> str:
         runs = format_count(len(event.jobs), "run")
         return f"a request of round {event.round + 1} for {runs} of {names}"
     if isinstance(event, Decided):
-        out = [f"{one.algorithm} dominated by {one.by}" for one in event.eliminated]
-        statuses = [f"{one.algorithm} {one.status}" for one in event.assessed]
-        pairs = format_count(len(event.open), "open pair")
+        decision = event.decision
+        out = [f"{one.algorithm} dominated by {one.by}" for one in decision.eliminated]
+        statuses = [f"{one.algorithm} {one.status}" for one in decision.assessed]
+        pairs = format_count(len(decision.open), "open pair")
         return f"round {event.round + 1} with {pairs} ({format_list([*out, *statuses], 12)})"
     if isinstance(event, Removed):
         return f"the removal of {event.algorithm} ({event.why})"

@@ -71,7 +71,7 @@ def make_document(
         A posterior by class or by features is shown for the instances in the data together, with a
         section on its classes or features.
     certainty
-        The required certainty of statements; by default that of the race's rules, or 0.99.
+        The required certainty of statements; by default that of the race's question, or 0.99.
     title
         The title of the page.
     provenance
@@ -105,7 +105,7 @@ def make_document(
     if racing is not None and not isinstance(racing, Race | ReadOnce):
         racing = ReadOnce(racing)
     if certainty is None:
-        certainty = 0.99 if racing is None else get_race(racing).rules.certainty
+        certainty = 0.99 if racing is None else get_race(racing).question.certainty
     cast = get_cast(subject, certainty)
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]

@@ -15,9 +15,11 @@ from polarbear.inference.algorithm_status import find_decisive_of_member
 from polarbear.plots.arguments import RaceSource, get_race
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data
+from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Removed, Told
+from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.question import Question
 from polarbear.racing.replay import Replay
-from polarbear.racing.rules import Rules
 from polarbear.racing.status import RaceStatus
 from polarbear.reporting.packing import pack_array
 
@@ -49,7 +51,7 @@ def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str
             }
             for event in source.events
             if isinstance(event, Decided)
-            for one in event.eliminated
+            for one in event.decision.eliminated
         ],
         "members": _describe_members(source, code),
         "settled": _find_settled_rounds(evolution.resolved[:, order]),
@@ -68,9 +70,9 @@ def _describe_members(source: RaceSource, code: dict[str, int]) -> list[dict[str
     Only races that decide by e-values, without weights, have these.
     """
     race = get_race(source)
-    rules, statuses, state = race.rules, race.status.statuses, race.state
+    question, statuses, state = race.question, race.status.statuses, race.state
     settled = [one for one in statuses if one.status in ("member", "equivalent")]
-    if rules.error_control == "per_look" or state.model.weights or len(settled) < 2:
+    if not isinstance(question, ParetoSet) or state.model.weights or len(settled) < 2:
         return []
     rankings = rank(source.runs, np.array(state.times))
     return [
@@ -78,7 +80,7 @@ def _describe_members(source: RaceSource, code: dict[str, int]) -> list[dict[str
             "algorithm": code[one.algorithm],
             "status": one.brief(),
             "decisive": find_decisive_of_member(
-                one, statuses, rankings, rules.certainty, rules.epsilon
+                one, statuses, rankings, question.certainty, question.epsilon
             ),
         }
         for one in settled
@@ -121,7 +123,7 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
     facts = {"stands": describe_end(status), are_there: format_list(status.pareto, limit=30)}
     if status.chosen:
         facts["chosen"] = format_list(status.chosen, limit=30)
-    facts["error"] = status.rules.guarantee
+    facts["error"] = status.question.guarantee
     if isinstance(source, Replay):
         full = format_duration(source.full.time, status.clock)
         used = f"{source.used:,} of {format_count(source.full.runs, 'recorded run')}"
@@ -166,25 +168,25 @@ def describe_end(status: RaceStatus) -> str:
 
 
 def describe_origin(source: RaceSource) -> dict[str, str]:
-    """Return the rules and the seed of a race, and a hash of its runs."""
+    """Return the question and the seed of a race, and a hash of its runs."""
     race = get_race(source)
     return {
-        "rules": _describe_rules(race.rules),
+        "question": _describe_record(race.question),
+        "budget": _describe_record(race.budget),
         "seed": str(race.state.seed),
         "direction": race.state.direction,
         "runs (SHA-256)": hash_runs(source.runs),
     }
 
 
-def _describe_rules(rules: Rules) -> str:
-    """Return rules as Python code, with only the fields that differ from their defaults."""
-    defaults = Rules()
+def _describe_record(record: Question | Budget) -> str:
+    """Return a record as Python code, with only the fields that differ from their defaults."""
     arguments = [
-        f"{field.name}={getattr(rules, field.name)!r}"
-        for field in fields(rules)
-        if getattr(rules, field.name) != getattr(defaults, field.name)
+        f"{field.name}={getattr(record, field.name)!r}"
+        for field in fields(record)
+        if getattr(record, field.name) not in (field.default, ())
     ]
-    return f"Rules({', '.join(arguments)})"
+    return f"{type(record).__name__}({', '.join(arguments)})"
 
 
 def hash_runs(runs: Runs) -> str:

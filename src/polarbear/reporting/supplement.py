@@ -20,7 +20,8 @@ from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 from polarbear.inference.archive import MALFORMED_FILE_ERRORS
 from polarbear.inference.versions import software_versions
-from polarbear.racing.events import Decided, Event, Hosted, Started, from_json, to_json
+from polarbear.racing.events import Decided, Event, Hosted, from_json, to_json
+from polarbear.racing.questions.stored import question_to_plain
 from polarbear.racing.race import Race
 from polarbear.racing.verifying import verify_decisions
 from polarbear.reporting.citation import render_bibtex
@@ -44,7 +45,7 @@ Verify it:    pip install 'polarbear-race=={version}'
 events.jsonl    everything that happened, in order, one event on a line: runs, requests, decisions
 runs.csv        the runs that count, as a long table
 decisions.json  every decision: eliminations, statuses, open pairs
-race.json       seed, times, rules, model, and the status of the race at the end
+race.json       seed, times, question, model, and the status of the race at the end
 versions.json   the software that made this file, and the software of the worker processes
 methods.txt     the methods paragraph of a paper
 table.tex       the table of a paper, for LaTeX with booktabs and siunitx
@@ -254,13 +255,11 @@ REQUIRED = ("events.jsonl", "runs.csv", "decisions.json", "race.json", "methods.
 def _read_events(data: bytes) -> list[Event]:
     """Parse lines as events of a race; raise an error that names the first line that is not one."""
     events: list[Event] = []
-    seed: int | None = None
     for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
         try:
-            event = from_json(line, seed=seed)
+            event = from_json(line)
         except DataError as error:
             raise DataError(f"line {number:,}: {error}") from None
-        seed = event.seed if isinstance(event, Started) else seed
         events.append(event)
     return events
 
@@ -275,8 +274,9 @@ def _derive_files(race: Race) -> dict[str, str]:
         "direction": state.direction,
         "clock": state.clock,
         "times": state.times,
-        "rules": state.rules.plain(),
-        "model": None if state.model is None else state.model.plain(),
+        "question": question_to_plain(state.question),
+        "budget": state.budget.plain(),
+        "model": state.model.plain(),
         "status": race.status.to_dict(),
     }
     decisions = [_describe_decision(event) for event in race.events if isinstance(event, Decided)]
@@ -287,10 +287,11 @@ def _derive_files(race: Race) -> dict[str, str]:
     }
 
 
-def _describe_decision(decision: Decided) -> dict[str, Any]:
+def _describe_decision(event: Decided) -> dict[str, Any]:
     """Return a decision as names and numbers, without the plan that follows from it."""
+    decision = event.decision
     return {
-        "round": decision.round + 1,
+        "round": event.round + 1,
         "eliminated": [one._asdict() for one in decision.eliminated],
         "open_pairs": [[one.first, one.second] for one in decision.open],
         "statuses": [one._asdict() for one in decision.assessed],

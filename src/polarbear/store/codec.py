@@ -148,18 +148,15 @@ def decode_name(number: int, data: object, crc: object) -> str | None:
         return None
 
 
-def decode_event(row: Sequence[Any], seed: int | None) -> Event | str:
-    """Return the event in a row of the table ``events``, or a text on the row's defect.
-
-    ``seed`` is the seed of the race, which events of the first version need.
-    """
+def decode_event(row: Sequence[Any]) -> Event | str:
+    """Return the event in a row of the table ``events``, or a text on the row's defect."""
     seq, kind, body, crc = row
     if not isinstance(kind, str) or not isinstance(body, bytes):
         return "is damaged"
     if _checksum(seq, kind.encode(errors="replace"), body) != crc:
         return "is damaged"
     try:
-        event = from_json(body.decode(), seed=seed)
+        event = from_json(body.decode())
     except (DataError, UnicodeDecodeError, RecursionError) as problem:
         return f"is not an event: {problem}"
     same = type(event).__name__.lower() == kind and not isinstance(event, Told | Imported)

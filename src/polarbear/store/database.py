@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 from polarbear.errors import StoreError
 from polarbear.store.codec import Head, describe_holder, encode_holder
 
-FORMAT = 3
+FORMAT = 1
 """The number of the present set of tables; raise it whenever ``TABLES`` changes."""
 
 TABLES = {
@@ -35,18 +35,6 @@ TABLES = {
 }
 """The number ``seq`` orders the events of all tables: 1, 2, 3, ... without a gap."""
 
-FIRST_FORMAT = {"status": 2, "snapshot": 3}
-"""The format with which a table came; the others are in every format."""
-
-
-def tables_of(format_: int, *, after: int = 0) -> dict[str, str]:
-    """Return the tables of a store format that the earlier format ``after`` lacks."""
-    return {
-        name: columns
-        for name, columns in TABLES.items()
-        if after < FIRST_FORMAT.get(name, 1) <= format_
-    }
-
 
 class Statement(NamedTuple):
     """An SQL statement with question marks, to be executed once for each row."""
@@ -67,8 +55,6 @@ class Database(Protocol):
     head: Head
     """The head after the last write; if read-only, the head when the store was opened."""
     read_only: bool
-    format: int
-    """The format of its tables: an earlier one only while it is not written to."""
 
     def query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Execute an SQL query, and return all of its rows."""

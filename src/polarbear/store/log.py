@@ -69,7 +69,6 @@ from polarbear.store.reading import (
     decode_rows,
     describe_damage,
     read_head,
-    read_seed,
     read_without_trajectories,
 )
 from polarbear.store.withdrawing import read_withdrawn
@@ -165,13 +164,11 @@ class Store:
         of the memory. A race accepts such events, but ``==`` cannot compare them.
         """
         last = self.head().last
-        names, seed = self._names(), self._seed()
+        names = self._names()
         for low in range(after + 1, last + 1, CHUNK):
             high = min(low + CHUNK - 1, last)
             event_rows, run_rows = (self._query(sql, low, high) for sql in (EVENTS, RUNS))
-            events, damage = decode_rows(
-                low, high, event_rows, run_rows, names, seed, arrays=arrays
-            )
+            events, damage = decode_rows(low, high, event_rows, run_rows, names, arrays=arrays)
             if damage:
                 raise StoreError(describe_damage(self.name, damage))
             yield from events.values()
@@ -281,8 +278,7 @@ class Store:
     def of_kind(self, kind: type[E]) -> list[E]:
         """Return all events of one type, for types of events that contain no runs."""
         rows = self._query(f"{EVENTS_OF_KIND} ORDER BY seq", kind.__name__.lower())
-        seed = self._seed()
-        events = {row[0]: decode_event(row, seed) for row in rows}
+        events = {row[0]: decode_event(row) for row in rows}
         damage = {seq: event for seq, event in events.items() if isinstance(event, str)}
         if damage:
             raise StoreError(describe_damage(self.name, damage))
@@ -408,9 +404,6 @@ class Store:
             self._write([], [blob_row(event, to_json(run).encode()) for event, run in conflicts])
 
     # Inside
-
-    def _seed(self) -> int | None:
-        return read_seed(self._query(EVENTS, 1, 1))
 
     def _query(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self._lock:

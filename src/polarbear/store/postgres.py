@@ -21,6 +21,7 @@ from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
+    TABLES,
     TAKE_OVER,
     Conflict,
     Statement,
@@ -28,7 +29,6 @@ from polarbear.store.database import (
     encode_this_process,
     replaced_writer_error,
     second_writer_error,
-    tables_of,
 )
 
 RECONNECT_SECONDS = 60.0
@@ -99,7 +99,7 @@ class PostgreSQL:
         self._heard = time.monotonic()  # when there was a sign of the server, or a query began
         self._give_up = math.inf  # when to stop waiting for the server
         self._told = False
-        self.head, self.format = Head.of(0, 0, b""), FORMAT
+        self.head = Head.of(0, 0, b"")
         self._entered = False
         try:
             with self._translate_errors():
@@ -260,7 +260,6 @@ class PostgreSQL:
                 f"{self.name} was written by a newer PolarBear (format {version}, this one reads "
                 f"up to {FORMAT}): upgrade to open it"
             )
-        self.format = int(version)
         if self.read_only:
             self.head = Head(*self._execute(HEAD).fetchone())
             return
@@ -271,11 +270,10 @@ class PostgreSQL:
             self._refresh_head()
             return
         with self._connection.transaction():
-            self._upgrade(self.format)
             old = Head(*self._execute(HEAD + " FOR UPDATE").fetchone())
             new = Head.of(old.epoch + 1, old.last, encode_this_process())
             self._execute(TAKE_OVER, new)
-        self.head, self.format = new, FORMAT
+        self.head = new
         self._entered = True
 
     def _build(self) -> None:
@@ -285,16 +283,10 @@ class PostgreSQL:
             self._execute("SELECT pg_advisory_xact_lock(1347374146)")
             self._execute("CREATE TABLE IF NOT EXISTS format (number integer PRIMARY KEY)")
             self._execute("INSERT INTO format VALUES (?) ON CONFLICT DO NOTHING", [FORMAT])
-            self._upgrade(0)
+            for name, columns in TABLES.items():
+                self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns.format(**_TYPES)})")
             first = "INSERT INTO head VALUES (1, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
             self._execute(first, Head.of(0, 0, b""))
-
-    def _upgrade(self, old: int) -> None:
-        """Create the tables that an older format of the store does not have."""
-        for name, columns in tables_of(FORMAT, after=old).items():
-            self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns.format(**_TYPES)})")
-        if old < FORMAT:
-            self._execute("UPDATE format SET number = ?", [FORMAT])
 
     def _lock(self) -> None:
         """Take the writer's lock; wait for ending sessions, and end this process's earlier one."""

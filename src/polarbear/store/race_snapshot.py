@@ -146,8 +146,6 @@ def write_snapshot(data: bytes, events: EventHash) -> list[Statement]:
 
 def read_snapshot(database: Database) -> KeptSnapshot | None:
     """Return the snapshot of a store; None if there is none, it is damaged or of other code."""
-    if database.format < 3:
-        return None
     rows = database.query("SELECT part, seq, body, crc FROM snapshot ORDER BY part")
     try:
         body = b"".join(row[2] for row in rows)

@@ -49,7 +49,7 @@ def keep_status(status: RaceStatus | None, last: int) -> Statement:
 def read_status(database: Database) -> RaceStatus:
     """Return the status of the race in a database, with facts about the store."""
     # The row first: what is written meanwhile is then later than the row, and not the reverse.
-    rows = database.query("SELECT seq, body, crc FROM status") if database.format > 1 else []
+    rows = database.query("SELECT seq, body, crc FROM status")
     head, counts = read_counts(database)
     names = _Names(database)
     kept = _kept_status(rows[0]) if rows else None
@@ -109,7 +109,7 @@ def _updated(
     answered = told & Counter(status.wanted)
     reasons: Reasons = {}
     for row in later:
-        event = decode_event(row, None) if row[1] == "failed" else None
+        event = decode_event(row) if row[1] == "failed" else None
         if isinstance(event, Failed):
             add_failure(reasons, event)
             failed[event.key.algorithm] += event.status not in FAILED

@@ -41,15 +41,14 @@ def decode_rows(
     event_rows: Rows,
     run_rows: Rows,
     names: Mapping[int, str],
-    seed: int | None,
     *,
     arrays: bool = False,
 ) -> tuple[dict[int, Event], dict[int, str]]:
     """Return the intact events from ``low`` to ``high`` by number, and the defects of the others.
 
-    ``seed`` is the seed of the race. ``arrays``: times and values of runs become arrays.
+    ``arrays``: times and values of runs become arrays.
     """
-    decoded: dict[int, Event | str] = {row[0]: decode_event(row, seed) for row in event_rows}
+    decoded: dict[int, Event | str] = {row[0]: decode_event(row) for row in event_rows}
     for row in run_rows:
         stored = decode_run_row(row, names)
         is_duplicate = row[0] in decoded
@@ -72,11 +71,10 @@ def read_without_trajectories(database: Database, last: int, after: int = 0) -> 
     """Yield the events after a number up to another, with runs that lack their trajectories."""
     rows = database.query("SELECT id, name, crc FROM names")
     names = {row[0]: name for row in rows if (name := decode_name(*row)) is not None}
-    seed = read_seed(database.query(EVENTS, 1, 1))
     for low in range(after + 1, last + 1, FACTS_CHUNK):
         high = min(low + FACTS_CHUNK - 1, last)
         events: dict[int, Event | str] = {
-            row[0]: decode_event(row, seed) for row in database.query(EVENTS, low, high)
+            row[0]: decode_event(row) for row in database.query(EVENTS, low, high)
         }
         for row in database.query(RUN_FACTS, low, high):
             stored = decode_run_facts(row, names)
@@ -86,12 +84,6 @@ def read_without_trajectories(database: Database, last: int, after: int = 0) -> 
             if isinstance(event, str):
                 raise StoreError(describe_damage(database.name, {seq: event}))
             yield event
-
-
-def read_seed(rows: Sequence[Sequence[Any]]) -> int | None:
-    """Return the seed of the race from the row of its first event; None if it is damaged."""
-    first = decode_event(rows[0], None) if rows else None
-    return first.seed if isinstance(first, Started) else None
 
 
 def read_head(rows: Sequence[Sequence[Any]], name: str) -> Head:

@@ -1,4 +1,4 @@
-"""``repair_store``: copy the intact events of a damaged store, or upgrade one of an old format.
+"""``repair_store``: copy the intact events of a damaged store.
 
 The events before the first damage are copied unchanged. Jobs and decisions after it may depend on
 lost events, so they are dropped and the race decides again. Runs after the damage are kept as
@@ -33,7 +33,7 @@ from polarbear.racing.jobs import RunId, key_of
 from polarbear.store.codec import Head, decode_name
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
-from polarbear.store.reading import EVENTS, RUNS, decode_rows, read_seed
+from polarbear.store.reading import EVENTS, RUNS, decode_rows
 from polarbear.store.sqlite import (
     APPLICATION,
     SQLite,
@@ -77,11 +77,11 @@ def repair_store(
     *,
     like: str | PathLike[str] | None = None,
 ) -> RepairSummary:
-    """Copy all intact events of a store to a new store in the present format.
+    """Copy all intact events of a store to a new store.
 
     The source is only read; it may be truncated. If the first event is lost (times, direction,
-    rules), ``like`` is a store of the same race that has it: an older copy, or a new race with the
-    same arguments.
+    question), ``like`` is a store of the same race that has it: an older copy, or a new race with
+    the same arguments.
 
     >>> import tempfile
     >>> from polarbear import Race, open_store
@@ -184,12 +184,11 @@ def _copy_events(
     copied = kept = 0
     present: set[str] = set()  # the algorithms that take part
     attempts = _Attempts()
-    seed = read_seed(list(_read_around_damage(read_events, 1, 1)))
     for low in range(1, last + 1, CHUNK):
         high = min(low + CHUNK - 1, last)
         event_rows = _read_around_damage(read_events, low, high)
         run_rows = _read_around_damage(read_runs, low, high)
-        events, damage = decode_rows(low, high, event_rows, run_rows, names, seed)
+        events, damage = decode_rows(low, high, event_rows, run_rows, names)
         if 1 in damage:
             if like is None:
                 raise StoreError(
@@ -304,12 +303,12 @@ def _update_present(event: Event, present: set[str]) -> None:
             present.add(algorithm)
         case Removed(algorithm):
             present.discard(algorithm)
-        case Decided(eliminated=eliminated):
-            present.difference_update(one.algorithm for one in eliminated)
+        case Decided(decision=decision):
+            present.difference_update(one.algorithm for one in decision.eliminated)
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
-    """Open a file that may be damaged; an older format is copied and upgraded first."""
+    """Open a file that may be damaged; raise an error if it is no store of this program."""
     connection = connect(path, read_only=True, damaged=True)
     try:
         with translate_errors(str(path)):

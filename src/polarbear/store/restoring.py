@@ -9,18 +9,19 @@ from polarbear.data.run import Run
 from polarbear.errors import StoreError
 from polarbear.racing.events import UNREADABLE
 from polarbear.racing.model import FitOptions
+from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 from polarbear.racing.snapshot import StoredRuns
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
 
-def restore_race(store: Store, *, fit: FitOptions = None) -> Race:
+def restore_race(store: Store, *, fit: FitOptions = None, question: Question | None = None) -> Race:
     """Restore the race in a store, in the state after its last event.
 
     It is the race that ``Race.from_events(store.read())`` returns, but its events stay in the
     store, and so do the trajectories of its runs until they are needed. All rows are read once,
-    with their checksums. ``fit`` replaces the one that the race was started with.
+    with their checksums. ``fit`` and ``question`` are as in :meth:`Race.from_events`.
 
     >>> from polarbear import open_store
     >>> with open_store(":memory:") as store:
@@ -34,12 +35,14 @@ def restore_race(store: Store, *, fit: FitOptions = None) -> Race:
         events = chain(store.read_facts(1), store.read_facts(last, after=snapshot.last))
         stored = StoredRuns(load, snapshot.data)
         try:
-            return Race.from_events(events, fit=fit, keep=False, stored=stored)
+            return Race.from_events(events, fit=fit, question=question, keep=False, stored=stored)
         except StoreError:
             raise
         except (*UNREADABLE, error):  # a snapshot that cannot be read is not used
             pass
-    return Race.from_events(store.read_facts(last), fit=fit, keep=False, stored=StoredRuns(load))
+    events = store.read_facts(last)
+    stored = StoredRuns(load)
+    return Race.from_events(events, fit=fit, question=question, keep=False, stored=stored)
 
 
 def _load_runs(store: Store, last: int, instances: Collection[str]) -> list[Run]:

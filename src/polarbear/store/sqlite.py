@@ -23,6 +23,7 @@ from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
+    TABLES,
     TAKE_OVER,
     Conflict,
     Statement,
@@ -30,7 +31,6 @@ from polarbear.store.database import (
     encode_this_process,
     replaced_writer_error,
     second_writer_error,
-    tables_of,
 )
 from polarbear.store.writer_lock import WriterLock, find_network_file_system, refuse_network
 
@@ -176,7 +176,7 @@ class SQLite:
 
     def _read_head(self) -> Head:
         """Return the head row of the store; raise an error if the file is not a store."""
-        self.format = check(self._connection, self.name)
+        check(self._connection, self.name)
         rows = self.query(HEAD)
         if len(rows) != 1 or not Head(*rows[0]).is_intact:
             raise StoreError(
@@ -188,11 +188,9 @@ class SQLite:
     def _take_over(self) -> None:
         """Become the only writer of the store: any earlier writer fails from now on."""
         with translate_errors(self.name), self._transaction() as connection:
-            upgrade(connection, self.format)
             old = Head(*connection.execute(HEAD).fetchone())
             self.head = Head.of(old.epoch + 1, old.last, encode_this_process())
             connection.execute(TAKE_OVER, self.head)
-        self.format = FORMAT
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -277,25 +275,19 @@ def create(path: Path) -> None:
         os.close(folder)
 
 
-def build(connection: sqlite3.Connection, format_: int = FORMAT) -> None:
+def build(connection: sqlite3.Connection) -> None:
     """Create the tables of a store and its head row."""
     connection.execute("BEGIN")
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    upgrade(connection, 0, format_)
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    for name, columns in TABLES.items():
+        connection.execute(f"CREATE TABLE {name} ({columns.format(**_TYPES)}) STRICT")
     connection.execute("INSERT INTO head VALUES (1, ?, ?, ?, ?)", Head.of(0, 0, b""))
     connection.execute("COMMIT")
 
 
-def upgrade(connection: sqlite3.Connection, old: int, new: int = FORMAT) -> None:
-    """Create the tables that an older format lacks, within the caller's transaction."""
-    for name, columns in tables_of(new, after=old).items():
-        connection.execute(f"CREATE TABLE {name} ({columns.format(**_TYPES)}) STRICT")
-    if new > old:
-        connection.execute(f"PRAGMA user_version = {new}")
-
-
-def check(connection: sqlite3.Connection, name: str) -> int:
-    """Return the format of a store; raise an error if its tables do not match the format."""
+def check(connection: sqlite3.Connection, name: str) -> None:
+    """Raise an error if a file is not a store of this format, with exactly its tables."""
     with translate_errors(name):
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -304,9 +296,9 @@ def check(connection: sqlite3.Connection, name: str) -> int:
         if version > FORMAT:
             raise StoreError(newer_format(name, version))
         schema = set(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
-    if schema == _schema(version):
-        return int(version)
-    foreign = sorted(schema - _schema(version), key=str)
+    if schema == _schema():
+        return
+    foreign = sorted(schema - _schema(), key=str)
     what = f"a {foreign[0][0]} {foreign[0][1]!r} that no store has" if foreign else "too few tables"
     raise StoreError(f"{name} is not a store, or was changed by another program: it holds {what}")
 
@@ -320,9 +312,9 @@ def newer_format(name: str, version: int) -> str:
 
 
 @cache
-def _schema(format_: int) -> frozenset[tuple[Any, ...]]:
+def _schema() -> frozenset[tuple[Any, ...]]:
     connection = sqlite3.connect(MEMORY, isolation_level=None)
-    build(connection, format_)
+    build(connection)
     schema = frozenset(connection.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
     connection.close()
     return schema

@@ -13,7 +13,7 @@ def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
     """Map each pair (algorithm, instance) to the last event that withdrew its earlier runs."""
     last: dict[tuple[str, str], int] = {}
     for row in database.query(f"{EVENTS_OF_KIND} ORDER BY seq", "withdrawn"):
-        event = decode_event(row, None)
+        event = decode_event(row)
         if not isinstance(event, Withdrawn):
             raise StoreError(
                 f"{database.name}: event {row[0]}, which withdraws runs, is damaged; "

@@ -19,8 +19,10 @@ from polarbear._text import (
     format_range,
 )
 from polarbear.data.run import Direction, Status
+from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import RunId, job
-from polarbear.racing.rules import Rules, check_rules
+from polarbear.racing.questions.question import Question
+from polarbear.racing.race import check_budget, check_question
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver
@@ -74,7 +76,8 @@ def check(
     times: ArrayLike,
     *,
     direction: Direction,
-    rules: Rules | None = None,
+    question: Question | None = None,
+    budget: Budget | None = None,
     store: Any = None,
     executor: Any = None,
     clock: Clock | None = None,
@@ -93,7 +96,7 @@ def check(
     ----------
     seconds
         How long each solver may take. By the wall or CPU clock it is observed for this long.
-    rules, store, fit, progress, accept_changes
+    question, budget, store, fit, progress, accept_changes
         Not used: nothing is decided, and nothing is stored.
 
     Examples
@@ -113,7 +116,8 @@ def check(
     ['lost']
     """
     del store, fit, progress, accept_changes
-    check_rules(Rules() if rules is None else rules).resolve_deadline(time.time())
+    check_question(question)
+    check_budget(budget).resolve_deadline(time.time())
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )

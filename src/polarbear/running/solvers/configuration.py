@@ -1,4 +1,4 @@
-r"""``load``: read a race from a TOML file, with its solvers, instances, rules and limits.
+r"""``load``: read a race from a TOML file, with its solvers, instances, question and limits.
 
 ::
 
@@ -18,8 +18,10 @@ r"""``load``: read a race from a TOML file, with its solvers, instances, rules a
     [instances]
     files = "instances/*.cnf"                   # or names = ["a", "b"], or python = "module:name"
 
-    [rules]
-    certainty = 0.95
+    [question]                                  # what to find out; by default the Pareto set
+    certainty = 0.95                            # or kind = "Choice", preference = { at = 60 }
+
+    [budget]
     deadline = "8h"                             # from now on; or "18:30", or a date and time
 
     [limits]
@@ -47,8 +49,10 @@ from typing import Any
 from polarbear.data import grid
 from polarbear.data.names import suggest_name
 from polarbear.errors import DataError, SolverError
+from polarbear.racing.budget import Budget
 from polarbear.racing.model import Model
-from polarbear.racing.rules import PAPER_FIT, Rules
+from polarbear.racing.questions.question import Question
+from polarbear.racing.questions.stored import BY_NAME, question_from_plain
 from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.instances import Instances
@@ -66,7 +70,8 @@ _TOP_KEYS = (
     "seed",
     "solvers",
     "instances",
-    "rules",
+    "question",
+    "budget",
     "limits",
     "fit",
 )
@@ -87,11 +92,15 @@ _COMMAND_KEYS = (
     "use_pty",
     "ended",
 )
-_RULE_KEYS = ("preset", *(field.name for field in fields(Rules)))
+_QUESTION_KEYS = tuple(
+    dict.fromkeys(["kind", *(field.name for one in BY_NAME.values() for field in fields(one))])
+)
+_BUDGET_KEYS = tuple(field.name for field in fields(Budget))
 _LIMIT_KEYS = tuple(field.name for field in fields(Limits))
 _PLACES = {
     "at the top of the file, before the first [table]": _TOP_KEYS,
-    "under [rules]": _RULE_KEYS,
+    "under [question]": _QUESTION_KEYS,
+    "under [budget]": _BUDGET_KEYS,
     "under [limits]": _LIMIT_KEYS,
     "under [fit]": ("prior", "method", "evidence", "abs_tol", "rel_tol", "ties", "weights"),
     "under [instances]": ("files", "names"),
@@ -102,10 +111,11 @@ _PLACES = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """The content of a race file: solvers, instances, rules, store, seed and options of the fit."""
+    """The content of a race file: solvers, instances, question, budget, store, seed and fit."""
 
     setup: Setup
-    rules: Rules
+    question: Question
+    budget: Budget
     store: str | None
     seed: int
     fit: Mapping[str, Any]
@@ -189,18 +199,20 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     for name, advice in _REQUIRED_KEYS.items():
         if name not in plain:
             raise DataError(f"the key {name} is missing: {advice}")
-    rules_table, limits_table = _get_table(plain, "rules"), _get_table(plain, "limits")
-    _check_keys(rules_table, _RULE_KEYS, "rules")
+    asked, spent = _get_table(plain, "question"), _get_table(plain, "budget")
+    limits_table = _get_table(plain, "limits")
+    _check_keys(asked, _QUESTION_KEYS, "question")
+    _check_keys(spent, _BUDGET_KEYS, "budget")
     _check_keys(limits_table, _LIMIT_KEYS, "limits")
-    with _locate_errors("rules", keys=rules_table):
-        if not isinstance(batch := rules_table.get("batch", []), list):
+    with _locate_errors("question", keys=asked):
+        question = question_from_plain(asked)
+    with _locate_errors("budget", keys=spent):
+        if not isinstance(batch := spent.get("batch", []), list):
             raise DataError(f"batch={batch!r}: expected two numbers, as in [8, 64]")
-        rules = Rules.from_plain(rules_table).resolve_deadline(time.time())
+        budget = Budget.from_plain(spent).resolve_deadline(time.time())
     with _locate_errors("limits", keys=limits_table):
         limits = Limits(**limits_table)
-    fit = _get_table(plain, "fit")
-    if rules_table.get("preset") == "paper":
-        fit = {**PAPER_FIT, **fit}
+    fit = {**question.fit_options, **_get_table(plain, "fit")}
     with _locate_errors("fit", keys=fit):
         Model.of(fit)
     with _locate_errors("times", keys={}):
@@ -219,7 +231,14 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
             clock=plain.get("clock"),
             limits=limits,
         )
-    return Configuration(setup, rules, _get_store(plain, folder), _get_seed(plain), fit)
+    return Configuration(
+        setup=setup,
+        question=question,
+        budget=budget,
+        store=_get_store(plain, folder),
+        seed=_get_seed(plain),
+        fit=fit,
+    )
 
 
 def _get_store(plain: Mapping[str, Any], folder: Path) -> str | None:

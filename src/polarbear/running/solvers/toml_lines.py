@@ -16,14 +16,14 @@ ERROR_LINE = re.compile(r"at line (\d+)")
 def find_line(text: str, path: Sequence[str]) -> int | None:
     r"""Return the line number of a key or, if the key is missing, of the innermost table around it.
 
-    >>> text = 'n = 1\n[rules]\ncertainty = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
-    >>> find_line(text, ["rules", "certainty"]), find_line(text, ["rules", "batch"])
+    >>> text = 'n = 1\n[budget]\ncertainty = 0.9\nbatch = [\n  8, 64]\n[solvers."a b"]\npython = 2'
+    >>> find_line(text, ["budget", "certainty"]), find_line(text, ["budget", "batch"])
     (3, 4)
     >>> find_line(text, ["solvers", "a b", "python"]), find_line(text, ["solvers", "a b"])
     (7, 6)
-    >>> find_line(text + '\n[solvers.rules]\ncertainty = 2', ["solvers", "rules", "certainty"])
+    >>> find_line(text + '\n[solvers.budget]\ncertainty = 2', ["solvers", "budget", "certainty"])
     9
-    >>> find_line(text, ["rules", "none"]), find_line(text, ["none"])
+    >>> find_line(text, ["budget", "none"]), find_line(text, ["none"])
     (2, None)
     """
     lines = text.splitlines()

@@ -1,0 +1,198 @@
+"""``Question``: what a race is to find out.
+
+A question is a frozen record, stored with the event that starts the race. It decides a round from
+the rankings of all runs so far. What it decides must follow from its arguments alone: then a race
+is repeated from its events, and resumed where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from polarbear.inference.e_values import multiplicity
+from polarbear.racing.budget import Budget, check_fields, is_between
+from polarbear.racing.decisions import Decision, Open, Pair, all_pairs
+
+if TYPE_CHECKING:
+    from polarbear.data.rankings import Rankings
+    from polarbear.inference.algorithm_status import Kind
+    from polarbear.inference.dominance import Floats
+    from polarbear.inference.posterior import Posterior
+
+PosteriorUse = Literal["nothing", "forecast", "choice", "decision"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a race is to find out; a base class for questions, of which ``decide`` is the core.
+
+    Attributes
+    ----------
+    certainty
+        The required certainty: what :meth:`describe` names as an error has probability at most
+        1 - certainty.
+
+    Examples
+    --------
+    >>> import polarbear as pb
+    >>> pb.ParetoSet().undecided(["a", "b"], n_times=2)  # at both times
+    {('a', 'b'): 3}
+    """
+
+    certainty: float = field(default=0.95, kw_only=True)
+
+    posterior_for: ClassVar[PosteriorUse] = "forecast"
+    """What decisions need a posterior for. E-values need none, so it serves forecasts alone."""
+    rates_eliminated: ClassVar[bool] = False
+    """Whether the posterior rates the eliminated algorithms too."""
+    focuses: ClassVar[bool] = True
+    """Whether runs go where they are expected to settle pairs at least cost. Else all algorithms
+    with an open pair run until its last open time on new instances, as in the paper."""
+
+    fit_options: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    """The options of ``fit`` that belong to the question, unless others are given."""
+    alone: ClassVar[Kind] = "member"
+    """The status of the only algorithm of a race."""
+
+    def __post_init__(self) -> None:
+        expected = (is_between(self.certainty, 0.5, 1), "a probability above 0.5 and below 1")
+        check_fields(self, {"certainty": expected})
+
+    def at(self, times: Sequence[float], clock: str) -> Self:  # noqa: ARG002
+        """Return the question for a race with these times."""
+        return self
+
+    def asked_times(self, n_times: int) -> int:
+        """Return the times that the question is about, as bits of a number."""
+        return (1 << n_times) - 1
+
+    def undecided(self, members: Collection[str], n_times: int) -> dict[Pair, int]:
+        """Return the pairs that are undecided before any run, each with its times as bits."""
+        return dict.fromkeys(all_pairs(members), self.asked_times(n_times))
+
+    def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
+        """Return what follows from the rankings of all runs so far.
+
+        ``posterior`` is that of the rankings; None if it is not trusted or not used.
+        """
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        """Return which error has probability at most 1 - certainty, as a clause."""
+        raise NotImplementedError
+
+    def describe_test(self) -> str:
+        """Return a sentence on how the race decides, for the methods section of a paper."""
+        return f"After every round the race decided the question {type(self).__name__}."
+
+    @property
+    def guarantee(self) -> str:
+        """One sentence on the error probability that follows from the certainty."""
+        text = self.describe()
+        return f"{text[0].upper()}{text[1:]}, however often the race looks."
+
+    def keeps_elimination(self, before: Question, probability: float | None) -> bool:  # noqa: ARG002
+        """Return whether an elimination stays if this question follows another one.
+
+        ``probability``: the posterior probability with which the algorithm was eliminated.
+        """
+        return type(self) is type(before) and self.certainty <= before.certainty
+
+    def find_obstacle(
+        self,
+        members: Collection[str],  # noqa: ARG002
+        removed: Collection[str],  # noqa: ARG002
+    ) -> str | None:
+        """Return why nothing can be decided with these members; None if something can."""
+        return None
+
+
+@dataclass(frozen=True)
+class View:
+    """What a question may know of its race when a round is decided.
+
+    Attributes
+    ----------
+    members
+        The racing algorithms, in canonical order.
+    times
+        The times of the race.
+    open
+        The undecided pairs, each with its undecided times as bits.
+    batch, budget
+        The size of the last batch, and the limits of the race.
+    entries
+        When each algorithm joined, for the correction of errors for several rivals.
+    heaviest
+        The largest weight that an instance can have; None if all have the same.
+    exhausted
+        The algorithms that have reached limits of their own.
+    n_used, n_unused
+        The number of used and of unused instances; infinite if they do not come to an end.
+    """
+
+    members: tuple[str, ...]
+    times: tuple[float, ...]
+    open: Mapping[Pair, int]
+    batch: int
+    budget: Budget
+    entries: Entries
+    heaviest: float | None
+    exhausted: frozenset[str]
+    n_used: int
+    n_unused: float
+
+    def unchanged(self, problems: tuple[str, ...] = ()) -> Decision:
+        """Return the decision that changes nothing."""
+        return Decision(Open.list_all(dict(self.open), {}), self.batch, problems=problems)
+
+
+@dataclass
+class Entries:
+    """When each algorithm joined the race, and which rivals it met then.
+
+    ``numbers``: 0 before the first decision, then 1, 2, ... ``met``: the rivals of a late entrant.
+    """
+
+    numbers: dict[str, list[int]] = field(default_factory=dict)
+    met: dict[str, frozenset[str]] = field(default_factory=dict)
+    latest: int = 0
+
+    def add(self, algorithm: str, racing: Collection[str], *, is_late: bool) -> None:
+        """Record that an algorithm joins those that are racing, or returns."""
+        numbers = self.numbers.setdefault(algorithm, [])
+        if is_late and not numbers:
+            self.met[algorithm] = frozenset(racing) - {algorithm}
+        self.latest += is_late
+        numbers.append(self.latest)
+
+    def log_thresholds(
+        self, names: Sequence[str], certainty: float, *, whole_race: bool = False
+    ) -> Floats:
+        """Return log e-values at which row eliminates column, for all pairs of algorithms.
+
+        K = m / (1 - certainty), where m is the multiplicity of the test (weighted Bonferroni).
+        Over all rivals that an algorithm ever meets, the reciprocals of m sum to at most 1; with
+        ``whole_race`` they also do so over all algorithms.
+        """
+        initial = frozenset(name for name, numbers in self.numbers.items() if numbers[0] == 0)
+
+        def factor(rival: str, algorithm: str) -> float:
+            first = self.numbers[algorithm][0]
+            met = self.met[algorithm] if first else initial - {algorithm}
+            # Each later entry has a number of its own, so no two rivals have the same one.
+            later = 0
+            if rival not in met and rival != algorithm:
+                # A rival that has left before meets the algorithm only if it returns.
+                numbers = [number for number in self.numbers[rival] if number > first]
+                later = min(numbers, default=self.latest + 1) - first
+            among = multiplicity(len(initial), first) if whole_race else 1.0
+            return multiplicity(len(met), later) * among
+
+        factors = [[factor(rival, algorithm) for algorithm in names] for rival in names]
+        return np.log(np.array(factors)) - np.log1p(-certainty)
