@@ -14,7 +14,7 @@ def main() -> None:
     posterior = pb.fit(pb.example())
     sheet, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
     pb.plots.ratings(posterior, left)
-    pb.plots.evolution(pb.replay(pb.example(), pb.Rules(certainty=0.95)), right)
+    pb.plots.evolution(pb.replay(pb.example(), pb.ParetoSet(certainty=0.95)), right)
     for letter, place in zip("AB", (left, right), strict=True):
         place.set_title(letter, loc="left", x=-0.12, fontweight="bold")
     sheet.savefig(HERE / "figure.png", dpi=200)
