@@ -15,7 +15,7 @@ import course
 import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.errors import DataError, StoreError
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Imported, Started
 from polarbear.racing.jobs import RunId, job
@@ -126,8 +126,8 @@ def test_names_like_formulas_come_back_from_csv_as_they_were(tmp_path):
 def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
     evil = "\x1b]0;owned\x07\n"
     for status in ("member", "undecided", "removed"):
-        assert plain(str(AlgorithmStatus(evil, status)))
-    said = str(AlgorithmStatus(evil, "dominated", rival=evil, prob_dominated=0.99))
+        assert plain(str(Verdict(evil, status)))
+    said = str(Verdict(evil, "dominated", rival=evil, prob_dominated=0.99))
     assert plain(said)
     assert "\n" not in said
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
         SolverError,
         StoreError,
     )
-    from polarbear.inference.algorithm_status import (
-        AlgorithmStatus,
+    from polarbear.inference.verdicts import (
+        Verdict,
         assess,
         assess_classes,
     )
@@ -85,9 +85,9 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Archives": "polarbear.data.archives",
-    "AlgorithmStatus": "polarbear.inference.algorithm_status",
-    "assess": "polarbear.inference.algorithm_status",
-    "assess_classes": "polarbear.inference.algorithm_status",
+    "Verdict": "polarbear.inference.verdicts",
+    "assess": "polarbear.inference.verdicts",
+    "assess_classes": "polarbear.inference.verdicts",
     "calibrate": "polarbear.calibration.resampling",
     "grid": "polarbear.data.grid",
     "targets": "polarbear.data.targets",
@@ -166,7 +166,7 @@ _PUBLIC_MODULES = (
 )
 
 __all__ = [
-    "AlgorithmStatus",
+    "Verdict",
     "Archives",
     "Budget",
     "Choice",

@@ -3,7 +3,7 @@
 Without ties the counts of a pair after a look are its wins and the number of instances, so every
 e-value and every probability is looked up in a table that the package's functions have filled.
 The tables only tell at which looks something may be decided. What is decided there comes from
-``Claims`` and ``derive_statuses``, as in a race.
+``Claims`` and ``derive_verdicts``, as in a race.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.dominance import dominates
 from polarbear.inference.e_values import (
     Evidence,
@@ -118,7 +118,7 @@ class PerMember(NamedTuple):
         for race, at in enumerate(done):
             look = int(np.argmax(at)) if at.any() else len(looks) - 1
             claims = self._claims(lead[:, race, look], par[:, race, look], (0, 1))
-            kinds = {one.status for one in derive_statuses(claims, EPSILON)}
+            kinds = {one.status for one in derive_verdicts(claims, EPSILON)}
             order = ("undecided", "dominated", "member", "equivalent")
             ends.append((next(kind for kind in order if kind in kinds), int(looks[look])))
         return ends
@@ -204,7 +204,7 @@ def _decide(
             now = claims(race, look, kept)
             settled = ~now.open_at.any(axis=0) & ~now.beats & ~now.beats.T
             ever_closed[race][np.ix_(kept, kept)] |= settled
-            statuses = derive_statuses(now, EPSILON)
+            statuses = derive_verdicts(now, EPSILON)
             out = {int(one.algorithm) for one in statuses if one.status == "dominated"}
             eliminated[race, list(out)] = True
             kept = [k for k in kept if k not in out]

@@ -26,7 +26,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.e_values import Evidence, Outcomes
 from polarbear.racing.jobs import derive_seed
 
@@ -130,7 +130,7 @@ def decide(wins: int, n: int) -> str:
         certainty=CERTAINTY,
         resolution="at_par",
     )
-    return derive_statuses(claims, 0.05)[0].status
+    return derive_verdicts(claims, 0.05)[0].status
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.e_values import (
@@ -192,7 +192,7 @@ def claims_of(evidence, resolution="at_par"):
 
 
 def statuses(evidence, resolution="at_par"):
-    return [one.status for one in derive_statuses(claims_of(evidence, resolution), EPSILON)]
+    return [one.status for one in derive_verdicts(claims_of(evidence, resolution), EPSILON)]
 
 
 def test_the_same_time_five_times_over_changes_no_decision():
@@ -419,7 +419,7 @@ def test_a_tie_without_a_common_time_is_not_called_equivalence(won, of, said):
         certainty=0.95,
         resolution="at_par",
     )
-    status = derive_statuses(claims, 0.05)[0]
+    status = derive_verdicts(claims, 0.05)[0]
     assert status.status == "equivalent"
     assert said in str(status)
     assert claims.ties.any() == (status.since is not None) == ("equivalent" in str(status))

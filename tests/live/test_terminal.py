@@ -14,7 +14,7 @@ import pytest
 import polarbear as pb
 from course import decisions, told
 from polarbear.cli.main import main
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.live.json_lines import to_line
 from polarbear.live.pace import Pace
 from polarbear.racing.budget import Budget
@@ -43,10 +43,10 @@ def read_events(path):
 
 def status_of(n, *, out=0, **more):
     names = [f"algorithm {k}" for k in range(n)]
-    statuses = [AlgorithmStatus(name, "undecided", 0.4) for name in names[out:-1]]
-    statuses.append(AlgorithmStatus(names[-1], "member", 0.997))
+    statuses = [Verdict(name, "undecided", 0.4) for name in names[out:-1]]
+    statuses.append(Verdict(names[-1], "member", 0.997))
     statuses += [
-        AlgorithmStatus(name, "dominated", rival=names[-1], prob_dominated=0.995)
+        Verdict(name, "dominated", rival=names[-1], prob_dominated=0.995)
         for name in names[:out]
     ]
     status = replace(
@@ -151,7 +151,7 @@ def test_a_warning_is_wrapped_and_not_cut():
 def test_control_characters_in_names_are_escaped():
     name = "\x1b[2Jx\n"
     picture = drawn(
-        status_of(2, statuses=(AlgorithmStatus(name, "undecided"),), runs={name: 3}),
+        status_of(2, statuses=(Verdict(name, "undecided"),), runs={name: 3}),
         news=[f"{name} failed"],
     )
     assert "\x1b" not in picture

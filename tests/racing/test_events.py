@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from polarbear.data.run import Run, Status, normalise_run
 from polarbear.errors import DataError
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Assessed, Decision, Eliminated, Forecast, Open
 from polarbear.racing.events import (
@@ -81,7 +81,7 @@ JOBS = st.builds(job, st.integers(), KEYS, st.floats(0, 9), st.none() | st.integ
 
 
 def assessed(name, prob):
-    return Assessed.of(AlgorithmStatus(name, "member", prob))
+    return Assessed.of(Verdict(name, "member", prob))
 
 
 THREE = st.tuples(st.floats(0), st.floats(0), st.floats(0))

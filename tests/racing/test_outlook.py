@@ -5,7 +5,7 @@ import pytest
 from scipy.special import ndtri
 
 import polarbear as pb
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.forecast import (
@@ -168,7 +168,7 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     ],
 )
 def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
-    status = AlgorithmStatus("a", "undecided", open={"b": 1.0}, instances=instances, left=left)
+    status = Verdict("a", "undecided", open={"b": 1.0}, instances=instances, left=left)
     assert str(status) == f"a is undecided: not settled with b{said}"
 
 
@@ -188,7 +188,7 @@ def test_what_is_certain_by_reckoning_and_open_all_the_same_is_seen_where_it_is_
 
 
 def test_an_undecided_algorithm_without_open_pairs_says_so():
-    status = AlgorithmStatus("a", "undecided", 0.4)
+    status = Verdict("a", "undecided", 0.4)
     said = "none of its pairs is open for the question of the race"
     assert str(status) == f"a is undecided (P = 0.400 that it is a member): {said}"
-    assert str(AlgorithmStatus("a", "undecided")) == "a is undecided"  # before any decision
+    assert str(Verdict("a", "undecided")) == "a is undecided"  # before any decision

@@ -7,7 +7,7 @@ from error_control.decisions import EPSILON, PerLook, PerMember, default_looks
 from error_control.errors import count_wins, tied, tied_once
 
 import polarbear as pb
-from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.e_values import Evidence, Outcomes, multiplicity
 from polarbear.simulation import draw_persistent_noise
 from racers import drive, race_of
@@ -69,7 +69,7 @@ def test_the_ends_of_a_pair_are_its_statuses():
             certainty=0.95,
             resolution="at_par",
         )
-        kinds = tuple(one.status for one in derive_statuses(claims, EPSILON))
+        kinds = tuple(one.status for one in derive_verdicts(claims, EPSILON))
         end = int(end_of(np.array(float(won)), np.array(float(n - won)), "per_member", 0.95))
         assert end == expected[kinds]
         seen.add(end)

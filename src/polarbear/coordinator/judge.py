@@ -38,7 +38,7 @@ from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Run
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError
-from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
+from polarbear.inference.verdicts import Verdict, Kind
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Failed, Told
 from polarbear.racing.model import FitOptions
@@ -403,7 +403,7 @@ class Judge:
             ),
         )
 
-    def _get_copy_status(self, original: AlgorithmStatus) -> Kind:
+    def _get_copy_status(self, original: Verdict) -> Kind:
         """Return the status of a copy, which is accepted exactly if the original is."""
         if original.status == "baseline":
             return "passed"
@@ -412,7 +412,7 @@ class Judge:
         return "equivalent" if is_equivalent else original.status
 
 
-def _get_probability(status: AlgorithmStatus) -> float | None:
+def _get_probability(status: Verdict) -> float | None:
     """Return the probability that an algorithm belongs to the Pareto set; None if unknown."""
     if status.prob_in_pareto is not None:
         return status.prob_in_pareto

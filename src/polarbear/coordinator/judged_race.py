@@ -18,7 +18,7 @@ from polarbear.coordinator.run_race import Result
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import Failed
 from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import Job
@@ -122,7 +122,7 @@ class JudgedRace(Result):
                 failures[event.key.algorithm].append(event)
         return failures
 
-    def _is_open(self, status: AlgorithmStatus) -> bool:
+    def _is_open(self, status: Verdict) -> bool:
         """Return whether further runs of a candidate may change its status."""
         if status.status != "undecided":
             return False

@@ -14,7 +14,7 @@ from polarbear._text import (
     format_time,
     format_unit,
 )
-from polarbear.inference.algorithm_status import Kind, format_probability
+from polarbear.inference.verdicts import Kind, format_probability
 
 Detail = Literal["short", "long"]
 
@@ -41,7 +41,7 @@ class Judgement:
         The name of the candidate in the race, and the description that it came with.
     status
         "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed, or none
-        had a value), as in :class:`AlgorithmStatus`; for other questions "passed", "failed",
+        had a value), as in :class:`Verdict`; for other questions "passed", "failed",
         "chosen" or "not chosen". "baseline" is the reference itself.
     probability
         The probability that it belongs to the Pareto set; None if the question gives none.

@@ -35,7 +35,7 @@ from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor
 from polarbear.data.run import FAILED, Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError, warn
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Eliminated, Forecast
@@ -271,11 +271,11 @@ class Result(RaceTexts):
         """
         return self.race.posterior
 
-    def verdict(self, algorithm: str) -> AlgorithmStatus:
+    def verdict(self, algorithm: str) -> Verdict:
         """Return an algorithm's status: member, equivalent, dominated, undecided or removed."""
         return self.race.verdict(algorithm)
 
-    def statuses(self) -> list[AlgorithmStatus]:
+    def statuses(self) -> list[Verdict]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
         return self.race.statuses()
 
@@ -312,7 +312,7 @@ class Result(RaceTexts):
         max_runs: int | None = None,
         max_time: float | None = None,
         accept_changes: bool = False,
-    ) -> AlgorithmStatus:
+    ) -> Verdict:
         """Add a solver, resume the race until it ends, and return the status of the solver.
 
         It first runs on the instances that others have run on. Earlier decisions stay. A solver

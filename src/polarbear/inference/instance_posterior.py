@@ -16,7 +16,7 @@ from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utili
 from polarbear.data.names import find_indices, to_name
 from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
-from polarbear.inference.algorithm_status import format_probability
+from polarbear.inference.verdicts import format_probability
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.scores import Scores

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import choose_precision, escape_text, format_time, format_unit
 from polarbear.errors import DataError
-from polarbear.inference.algorithm_status import AlgorithmStatus, format_probability
-from polarbear.inference.verdict import find_best_times
+from polarbear.inference.verdicts import Verdict, format_probability
+from polarbear.inference.findings import find_best_times
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +71,7 @@ class _Ratings(Protocol):
 
 
 def render_table(
-    statuses: Sequence[AlgorithmStatus],
+    statuses: Sequence[Verdict],
     rated: RatedAlgorithms | None,
     at: ArrayLike | None = None,
     note: str = "",
@@ -157,7 +157,7 @@ def _describe_other_times(
 
 
 def _make_row(
-    status: AlgorithmStatus, rated: RatedAlgorithms | None, shown: Sequence[int]
+    status: Verdict, rated: RatedAlgorithms | None, shown: Sequence[int]
 ) -> list[str]:
     """Return the cells of an algorithm's row in a LaTeX table."""
     row = [escape_latex(status.algorithm), _describe_status(status), _format_prob(status)]
@@ -182,13 +182,13 @@ def _join_cells(cells: Sequence[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
-def _describe_status(status: AlgorithmStatus) -> str:
+def _describe_status(status: Verdict) -> str:
     """Return the status without its probability, such as "dominated by CSA"."""
     bare = status._replace(prob_in_pareto=None, prob_dominated=None)
     return escape_latex(bare.brief())
 
 
-def _format_prob(status: AlgorithmStatus) -> str:
+def _format_prob(status: Verdict) -> str:
     """Format P(in the Pareto set) for a siunitx column, which accepts "<" and ">"."""
     if status.prob_in_pareto is None:
         return NO_NUMBER

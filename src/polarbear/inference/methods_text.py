@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from polarbear._text import format_count, format_list, format_range, name_point
 from polarbear.data.run import FAILED
 from polarbear.data.run_ends import RunEnds, describe_unstated, format_counts
-from polarbear.inference.algorithm_status import AlgorithmStatus
-from polarbear.inference.verdict import Facts, format_value
+from polarbear.inference.verdicts import Verdict
+from polarbear.inference.findings import Facts, format_value
 from polarbear.inference.versions import software_versions
 
 MAX_NAMES = 50
@@ -93,7 +93,7 @@ def describe_equivalence(epsilon: float) -> str:
     )
 
 
-def describe_result(statuses: Sequence[AlgorithmStatus]) -> str:
+def describe_result(statuses: Sequence[Verdict]) -> str:
     """Return sentences that name the algorithms by their status."""
     kept = [one.algorithm for one in statuses if one.is_candidate]
     names = {

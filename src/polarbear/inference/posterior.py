@@ -24,11 +24,11 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.data.run_ends import RunEnds, format_counts, sum_counts
 from polarbear.errors import DataError, require
-from polarbear.inference.algorithm_status import (
-    AlgorithmStatus,
+from polarbear.inference.verdicts import (
+    Verdict,
     Claims,
     compare_readings,
-    derive_statuses,
+    derive_verdicts,
 )
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
@@ -49,7 +49,7 @@ from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
 from polarbear.inference.threads import one_thread
-from polarbear.inference.verdict import (
+from polarbear.inference.findings import (
     Crossing,
     Facts,
     describe_algorithms,
@@ -300,10 +300,10 @@ class Posterior(FrozenRecord):
         *,
         elimination: Elimination = "joint",
         resolution: Resolution = "at_par",
-    ) -> tuple[AlgorithmStatus, ...]:
+    ) -> tuple[Verdict, ...]:
         """Return whether each algorithm is a Pareto set member, equivalent, dominated or undecided.
 
-        A race decides by the same definition (:mod:`polarbear.inference.algorithm_status`), so that
+        A race decides by the same definition (:mod:`polarbear.inference.verdicts`), so that
         its statuses are those of its posterior.
 
         >>> import polarbear as pb
@@ -326,7 +326,7 @@ class Posterior(FrozenRecord):
             certainty=certainty,
             resolution=resolution,
         )
-        return tuple(derive_statuses(claims, epsilon))
+        return tuple(derive_verdicts(claims, epsilon))
 
     def verdict(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
         """Return a sentence for each algorithm, and the probability that any elimination is wrong.
@@ -369,7 +369,7 @@ class Posterior(FrozenRecord):
 
     def _describe_cautions(
         self,
-        statuses: Sequence[AlgorithmStatus],
+        statuses: Sequence[Verdict],
         certainty: float,
         epsilon: float,
         resolution: Resolution,

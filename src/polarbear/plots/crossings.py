@@ -11,7 +11,7 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.inference.e_values import bound_win_rate
-from polarbear.inference.verdict import Crossing
+from polarbear.inference.findings import Crossing
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
 from polarbear.plots.canvas import (
     NOTE_COLOUR,

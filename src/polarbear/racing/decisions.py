@@ -6,7 +6,7 @@ from math import inf, isfinite
 from typing import NamedTuple, Self
 
 from polarbear.data.names import natural_sort_key
-from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
+from polarbear.inference.verdicts import Verdict, Kind
 
 Pair = tuple[str, str]
 """Two algorithms, in their canonical order."""
@@ -53,7 +53,7 @@ class Open(NamedTuple):
 
 
 class Assessed(NamedTuple):
-    """The status of a candidate as a decision stores it: a part of its ``AlgorithmStatus``."""
+    """The status of a candidate as a decision stores it: a part of its ``Verdict``."""
 
     algorithm: str
     status: Kind
@@ -63,7 +63,7 @@ class Assessed(NamedTuple):
     until: float | None = None
 
     @classmethod
-    def of(cls, status: AlgorithmStatus) -> Self:
+    def of(cls, status: Verdict) -> Self:
         """Return the fields of an algorithm's status that the event of a decision stores."""
         prob = None if status.prob_in_pareto is None else round(status.prob_in_pareto, 6)
         rival, since, until = status.rival, status.since, status.until

@@ -28,7 +28,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.inference.fit import connected_groups
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.budget import Budget
@@ -509,7 +509,7 @@ class Race(RaceTexts):
             self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round - 1)
         return self._posterior
 
-    def verdict(self, algorithm: str) -> AlgorithmStatus:
+    def verdict(self, algorithm: str) -> Verdict:
         """Return an algorithm's status: Pareto member, equivalent, dominated, undecided or removed.
 
         It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
@@ -517,7 +517,7 @@ class Race(RaceTexts):
         name = find_algorithm(self._state, algorithm)
         return next(status for status in self.statuses() if status.algorithm == name)
 
-    def statuses(self) -> list[AlgorithmStatus]:
+    def statuses(self) -> list[Verdict]:
         """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
         return list_statuses(self._state)
 

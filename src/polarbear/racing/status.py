@@ -23,7 +23,7 @@ from polarbear._text import (
 )
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction, Status
-from polarbear.inference.algorithm_status import AlgorithmStatus, describe_shortage
+from polarbear.inference.verdicts import Verdict, describe_shortage
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Forecast, pair
 from polarbear.racing.events import NO_INSTANCES
@@ -135,7 +135,7 @@ class RaceStatus:
       spent       0 runs, 0
     """
 
-    statuses: tuple[AlgorithmStatus, ...]
+    statuses: tuple[Verdict, ...]
     direction: Direction
     clock: str
     n_times: int
@@ -329,7 +329,7 @@ def _to_plain(value: Any) -> Any:
         return value.plain()
     if isinstance(value, StoreFacts):
         return {field.name: _to_plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, AlgorithmStatus | Spent | Forecast):
+    if isinstance(value, Verdict | Spent | Forecast):
         return _to_plain(value._asdict())
     if isinstance(value, Mapping):
         return {str(key): _to_plain(part) for key, part in value.items()}
@@ -338,9 +338,9 @@ def _to_plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _status_from_plain(plain: Mapping[str, Any]) -> AlgorithmStatus:
+def _status_from_plain(plain: Mapping[str, Any]) -> Verdict:
     """Return an algorithm's status from its dictionary; raise an error if that is invalid."""
-    status = AlgorithmStatus(**plain)
+    status = Verdict(**plain)
     numbers = {
         name: None if getattr(status, name) is None else float(getattr(status, name))
         for name in STATUS_NUMBERS
@@ -406,13 +406,13 @@ def _render_run_table(store: StoreFacts) -> list[str]:
     return rows
 
 
-def render_status_card(text: str, statuses: Sequence[AlgorithmStatus]) -> str:
+def render_status_card(text: str, statuses: Sequence[Verdict]) -> str:
     """Return the HTML with which a notebook displays a race."""
     rows = [[one.algorithm, one.status, f"{one}."] for one in statuses]
     return render_card(text, ["algorithm", "status", "verdict"], rows)
 
 
-def list_statuses(state: State) -> list[AlgorithmStatus]:
+def list_statuses(state: State) -> list[Verdict]:
     """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
     rivals = state.rivals()
     removed = sorted(state.removed, key=natural_sort_key)
@@ -420,29 +420,29 @@ def list_statuses(state: State) -> list[AlgorithmStatus]:
     return [_make_status(state, name, rivals.get(name, {})) for name in names]
 
 
-def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> AlgorithmStatus:
+def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> Verdict:
     """Return an algorithm's status at the last decision.
 
     ``rivals`` are those of its open pairs, with the open times as bits.
     """
     if name in state.removed:
-        return AlgorithmStatus(name, "removed", why=state.removed[name])
+        return Verdict(name, "removed", why=state.removed[name])
     if name in state.eliminated:
         _, rival, probability, decisive = state.eliminated[name]
-        status = AlgorithmStatus(name, "dominated", rival=rival, prob_dominated=probability)
+        status = Verdict(name, "dominated", rival=rival, prob_dominated=probability)
         return status._replace(decisive=decisive)
     assessed = state.assessed.get(name)
     if assessed is None:
         alone = not rivals and len(state.racing) == 1
         kind = state.question.alone if alone else "undecided"
-        status = AlgorithmStatus(name, kind, clock=state.clock)
+        status = Verdict(name, kind, clock=state.clock)
     else:
         _, kind, prob_in_pareto, rival, since, until = assessed
         when = {"since": since, "until": until, "clock": state.clock}
         question = state.question
         epsilon = getattr(question, "epsilon", None) if kind == "equivalent" else None
         required = None if question.posterior_for == "decision" else question.certainty
-        status = AlgorithmStatus(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
+        status = Verdict(name, kind, prob_in_pareto, rival, epsilon=epsilon, **when)
         status = status._replace(certainty=required)
     if state.obstacle is not None:
         return status._replace(why=state.obstacle)
@@ -450,8 +450,8 @@ def _make_status(state: State, name: str, rivals: Mapping[str, int]) -> Algorith
 
 
 def _add_forecast(
-    state: State, status: AlgorithmStatus, rivals: Mapping[str, int]
-) -> AlgorithmStatus:
+    state: State, status: Verdict, rivals: Mapping[str, int]
+) -> Verdict:
     """Return a status with undecided rivals, and the instances and time needed to decide these."""
     last_open_time = {
         rival: state.times[rivals[rival].bit_length() - 1]

@@ -21,7 +21,7 @@ from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.verdict import (
+from polarbear.inference.findings import (
     Facts,
     Sentence,
     count_members,

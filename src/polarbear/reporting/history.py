@@ -11,7 +11,7 @@ import numpy as np
 from polarbear._text import format_count, format_duration, format_list
 from polarbear.data.rankings import rank
 from polarbear.data.runs import Runs
-from polarbear.inference.algorithm_status import find_decisive_of_member
+from polarbear.inference.verdicts import find_decisive_of_member
 from polarbear.plots.arguments import RaceSource, get_race
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 import numpy as np
 
 from polarbear.errors import DataError
-from polarbear.inference.algorithm_status import AlgorithmStatus, Kind
+from polarbear.inference.verdicts import Verdict, Kind
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import preference_evidence
 from polarbear.racing.budget import check_fields, is_between, is_whole_number
@@ -235,5 +235,5 @@ def _assess(names: Sequence[str], open_: Bools, chosen: Bools) -> list[Assessed]
     for k, name in enumerate(names):
         kind: Kind = "chosen" if chosen[k] else "not chosen"
         is_open = open_[k].any() or open_[:, k].any()
-        statuses.append(Assessed.of(AlgorithmStatus(name, "undecided" if is_open else kind)))
+        statuses.append(Assessed.of(Verdict(name, "undecided" if is_open else kind)))
     return statuses

@@ -17,7 +17,7 @@ import numpy as np
 
 from polarbear._text import escape_text
 from polarbear.data.names import suggest_name
-from polarbear.inference.algorithm_status import AlgorithmStatus
+from polarbear.inference.verdicts import Verdict
 from polarbear.inference.e_values import count_outcomes, log_better, log_mean_over_times, log_par
 from polarbear.racing.budget import Budget, check_fields, is_between
 from polarbear.racing.decisions import Assessed, Decision, Open, Pair, pair
@@ -25,7 +25,7 @@ from polarbear.racing.questions.question import PosteriorUse, Question, View
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.algorithm_status import Kind
+    from polarbear.inference.verdicts import Kind
     from polarbear.inference.dominance import Bools, Floats
     from polarbear.inference.e_values import Outcomes
     from polarbear.inference.posterior import Posterior
@@ -114,7 +114,7 @@ most 0.05 each'
             tuple(Open(*both, times) for both, times in sorted(pairs.items())),
             view.budget.batch_after(len(rankings.instances)),
             assessed=tuple(
-                Assessed.of(AlgorithmStatus(name, status))
+                Assessed.of(Verdict(name, status))
                 for name, status in zip(names, statuses, strict=True)
             ),
         )

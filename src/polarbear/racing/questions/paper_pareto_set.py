@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from polarbear.inference.algorithm_status import Claims, derive_statuses
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.dominance import (
     Elimination,
     Resolution,
@@ -111,7 +111,7 @@ class PaperParetoSet(Question):
             batch = view.budget.next_batch(view.batch, 0, 0)
             return Decision(Open.list_all(dict(view.open), {}), batch)
         claims, open_at = self._find_claims(view, posterior)
-        statuses = derive_statuses(claims, self.epsilon)
+        statuses = derive_verdicts(claims, self.epsilon)
         names = tuple(one.algorithm for one in statuses)
         eliminated = tuple(
             Eliminated(one.algorithm, one.rival or "", one.prob_dominated)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from polarbear.errors import DataError
-from polarbear.inference.algorithm_status import Claims, derive_statuses, pick_dominator
+from polarbear.inference.verdicts import Claims, derive_verdicts, pick_dominator
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Resolution, eliminate, equivalence_margin
 from polarbear.inference.e_values import Evidence, count_by_class, count_outcomes
@@ -26,7 +26,7 @@ from polarbear.racing.questions.question import Question, View
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.algorithm_status import AlgorithmStatus
+    from polarbear.inference.verdicts import Verdict
     from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
     from polarbear.racing.forecast import LeadDraws
@@ -108,7 +108,7 @@ class ParetoSet(Question):
     def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
         """Return eliminations and undecided pairs; the posterior adds the forecast and the plan."""
         claims = self._find_claims(view, rankings, posterior)
-        statuses = derive_statuses(claims, self.epsilon)
+        statuses = derive_verdicts(claims, self.epsilon)
         names = tuple(one.algorithm for one in statuses)
         dominated = [one for one in statuses if one.status == "dominated"]
         open_pairs = find_open_pairs(
@@ -215,7 +215,7 @@ class ParetoSet(Question):
             open_at=claims.open_at.reshape(shape).any(axis=0),
         )
 
-    def _eliminate(self, view: View, status: AlgorithmStatus, rankings: Rankings) -> Eliminated:
+    def _eliminate(self, view: View, status: Verdict, rankings: Rankings) -> Eliminated:
         """Return an elimination, with the fewest instances without which there would be none.
 
         These are not found if instances have weights or classes.

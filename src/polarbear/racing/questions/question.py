@@ -20,7 +20,7 @@ from polarbear.racing.decisions import Decision, Open, Pair, all_pairs
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.algorithm_status import Kind
+    from polarbear.inference.verdicts import Kind
     from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
 

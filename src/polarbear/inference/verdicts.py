@@ -1,6 +1,6 @@
-"""``AlgorithmStatus``: the status of an algorithm with respect to the anytime Pareto set.
+"""``Verdict``: the status of an algorithm with respect to the anytime Pareto set.
 
-One definition for races, posteriors and data (:func:`derive_statuses`), so that all agree.
+One definition for races, posteriors and data (:func:`derive_verdicts`), so that all agree.
 
 Certain claims (:class:`Claims`) come from e-values or from a posterior.
 
@@ -54,7 +54,7 @@ Kind = Literal[
 NO_RIVALS: Mapping[str, float] = MappingProxyType({})
 
 
-class AlgorithmStatus(NamedTuple):
+class Verdict(NamedTuple):
     """The status of an algorithm with respect to the anytime Pareto set.
 
     Attributes
@@ -90,9 +90,9 @@ class AlgorithmStatus(NamedTuple):
 
     Examples
     --------
-    >>> print(AlgorithmStatus("CSA", "member", 0.998))
+    >>> print(Verdict("CSA", "member", 0.998))
     CSA is a member of the Pareto set (P = 0.998)
-    >>> print(AlgorithmStatus("RS", "dominated", rival="CSA", prob_dominated=0.9999))
+    >>> print(Verdict("RS", "dominated", rival="CSA", prob_dominated=0.9999))
     RS is dominated by CSA (P > 0.999)
     """
 
@@ -134,9 +134,9 @@ class AlgorithmStatus(NamedTuple):
     def brief(self) -> str:
         """Return the status and its probability in a few words, without the algorithm's name.
 
-        >>> AlgorithmStatus("CSA", "member", 0.998).brief()
+        >>> Verdict("CSA", "member", 0.998).brief()
         'member (P = 0.998)'
-        >>> AlgorithmStatus("CSA", "undecided", 0.998, certainty=0.95).brief()
+        >>> Verdict("CSA", "undecided", 0.998, certainty=0.95).brief()
         'undecided (P = 0.998 that it is a member, which is not proven)'
         """
         if self.status == "dominated":
@@ -154,7 +154,7 @@ class AlgorithmStatus(NamedTuple):
     def claim(self) -> str:
         """Return the name, status and probability in words, without rivals and forecast.
 
-        >>> AlgorithmStatus("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
+        >>> Verdict("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
         'CSA is undecided (P = 0.600 that it is a member)'
         """
         name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
@@ -340,16 +340,16 @@ def _open_times_of(certain: Bools, settled: Bools) -> Bools:
     return open_at | (open_pair & ~open_at.any(axis=0))
 
 
-def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
+def derive_verdicts(claims: Claims, epsilon: float) -> list[Verdict]:
     """Return the status of each algorithm that follows from claims about pairs."""
     names, times, open_at = claims.algorithms, claims.times, claims.open_at
     out = eliminate(claims.beats, claims.strength)
     open_ = open_at.any(axis=0) & ~out & ~out[:, None]
     equal = claims.equal & ~out
     np.fill_diagonal(equal, False)
-    statuses: list[AlgorithmStatus] = []
+    statuses: list[Verdict] = []
     for k, name in enumerate(names):
-        status = AlgorithmStatus(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
+        status = Verdict(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
         if out[k]:
             by = pick_dominator(claims.beats, claims.strength, out, k)
             sure = _at(claims.prob_dominates, (by, k))
@@ -372,16 +372,16 @@ def derive_statuses(claims: Claims, epsilon: float) -> list[AlgorithmStatus]:
 
 def compare_readings(
     ends: Sequence[RunEnds],
-    finished: Sequence[AlgorithmStatus],
-    cut: Sequence[AlgorithmStatus],
+    finished: Sequence[Verdict],
+    cut: Sequence[Verdict],
 ) -> str:
     """Return what hangs on whether runs with unstated ends finished by themselves or were cut.
 
     ``finished`` and ``cut`` are the statuses of all algorithms under the two readings.
 
     >>> ends = [RunEnds("NM", 9, {"unstated": 9})]
-    >>> print(compare_readings(ends, [AlgorithmStatus("NM", "dominated")],
-    ...                        [AlgorithmStatus("NM", "member")]))
+    >>> print(compare_readings(ends, [Verdict("NM", "dominated")],
+    ...                        [Verdict("NM", "member")]))
     The answer hangs on how runs ended. 9 of 9 runs of NM end before the others, and nothing says
     why. NM is dominated if they finished by themselves, and a member if they were cut. Say which
     with ended='finished' or ended='cut' (--ended on the command line).
@@ -410,7 +410,7 @@ def assess(
     epsilon: float = 0.05,
     error_control: Literal["per_member", "whole_race"] = "per_member",
     resolution: Resolution = "at_par",
-) -> list[AlgorithmStatus]:
+) -> list[Verdict]:
     """Return the status of each algorithm by e-values, which stay valid while data are added.
 
     A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
@@ -459,7 +459,7 @@ def assess(
         certainty=certainty,
         resolution=resolution,
     )
-    statuses = derive_statuses(claims, epsilon)
+    statuses = derive_verdicts(claims, epsilon)
     if rankings.if_cut is not None:
         others = assess(
             rankings.if_cut,
@@ -488,7 +488,7 @@ def assess_classes(
     classes: str | Mapping[str, str],
     times: "ArrayLike | None" = None,
     **options: Any,
-) -> dict[str, list[AlgorithmStatus]]:
+) -> dict[str, list[Verdict]]:
     """Return the status of each algorithm in each class of instances, by e-values.
 
     The guarantee of :func:`assess` holds in each class: a given member of the Pareto set of a class
@@ -530,8 +530,8 @@ def assess_classes(
 
 
 def find_decisive_of_member(
-    status: AlgorithmStatus,
-    others: Sequence[AlgorithmStatus],
+    status: Verdict,
+    others: Sequence[Verdict],
     rankings: Rankings,
     certainty: float,
     epsilon: float,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import escape_text, format_list, format_range, format_time, name_point
-from polarbear.inference.algorithm_status import AlgorithmStatus, Kind, format_probability
+from polarbear.inference.verdicts import Verdict, Kind, format_probability
 
 Floats = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class Facts(NamedTuple):
     everywhere: Floats  # (n, n): P(row ahead of column at all times)
     dominates: NDArray[np.bool_]  # (n, n)
     best: Floats  # (T, n): P(has the highest rating)
-    statuses: tuple[AlgorithmStatus, ...]
+    statuses: tuple[Verdict, ...]
     mistaken: float  # P(at least one algorithm is wrongly eliminated)
     certainty: float
     cautions: tuple[str, ...] = ()  # what a reader must know before the rest
@@ -114,7 +114,7 @@ def describe_algorithms(facts: Facts) -> list[Sentence]:
     ]
 
 
-def _describe(facts: Facts, status: AlgorithmStatus, code: int) -> str:
+def _describe(facts: Facts, status: Verdict, code: int) -> str:
     """Return the sentence about one algorithm, without its full stop."""
     dominance = facts.everywhere[:, code]
     # Of rivals that are equally certain to three digits, the one most often best comes first.
