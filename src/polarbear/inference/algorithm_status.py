@@ -374,17 +374,20 @@ def compare_readings(
     ends: Sequence[RunEnds],
     finished: Sequence[AlgorithmStatus],
     cut: Sequence[AlgorithmStatus],
+    leaders: tuple[str, str] | None = None,
 ) -> str:
     """Return what hangs on whether runs with unstated ends finished by themselves or were cut.
 
-    ``finished`` and ``cut`` are the statuses of all algorithms under the two readings.
+    ``finished`` and ``cut`` are the statuses of all algorithms under the two readings, and
+    ``leaders`` the algorithms that are most likely the best at the last time.
 
     >>> ends = [RunEnds("NM", 9, {"unstated": 9})]
     >>> print(compare_readings(ends, [AlgorithmStatus("NM", "dominated")],
     ...                        [AlgorithmStatus("NM", "member")]))
     The answer hangs on how runs ended. 9 of 9 runs of NM end before the others, and nothing says
     why. NM is dominated if they finished by themselves, and a member if they were cut. Say which
-    with ended='finished' or ended='cut' (--ended on the command line).
+    with ended='finished' or ended='cut' (--ended on the command line); if they differ, in a column
+    'status'.
     """
     why = describe_unstated(ends)
     words = {"member": "a member", "equivalent": "equivalent to another"}
@@ -394,11 +397,18 @@ def compare_readings(
         for one, other in zip(finished, cut, strict=True)
         if one.status != other.status
     ]
-    if not differing:
-        return f"{why}. Read as finished or as cut, every algorithm has the same status."
     more = f"; and {len(differing) - 4} more differ" if len(differing) > 4 else ""
-    which = "Say which with ended='finished' or ended='cut' (--ended on the command line)"
     changes = "; ".join(differing[:4]) + more
+    if leaders is not None and leaders[0] != leaders[1]:
+        first, second = map(escape_text, leaders)
+        best = f"the most likely best at the end is {first} if they finished, {second} if cut"
+        changes = f"{changes}; {best}" if changes else f"T{best[1:]}"
+    if not changes:
+        return f"{why}. Read as finished or as cut, every algorithm has the same status."
+    which = (
+        "Say which with ended='finished' or ended='cut' (--ended on the command line); if they "
+        "differ, in a column 'status'"
+    )
     return f"The answer hangs on how runs ended. {why}. {changes}. {which}."
 
 
