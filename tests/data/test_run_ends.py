@@ -102,6 +102,8 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     for name in runs.algorithms:
         differs = statuses["finished"][name] != statuses["cut"][name]
         assert (f" {name} is" in first) == differs
+    best = {one.algorithms[one.prob_best()[-1].argmax()] for one in readings.values()}
+    assert ("the most likely best at the end is" in first) == (len(best) == 2)
     assert "hangs" not in readings["finished"].verdict() + readings["cut"].verdict()
     with pytest.warns(DataWarning, match="nothing says why"):
         pb.assess(runs, TIMES)

@@ -26,7 +26,7 @@ def test_there_is_one_status_of_a_race():
     words = ("Status", "Standing", "Progress", "Overview", "Summary", "State")
     known = {
         ("data/run.py", "Status"),
-        ("inference/algorithm_status.py", "Verdict"),
+        ("inference/verdicts.py", "Verdict"),
         ("racing/status.py", "RaceStatus"),
         ("store/backup.py", "BackupSummary"),
         ("store/repair.py", "RepairSummary"),  # what became of a damaged store

@@ -378,7 +378,9 @@ class Posterior(FrozenRecord):
         cautions = []
         if self.if_cut is not None:
             others = self.if_cut.statuses(certainty, epsilon, resolution=resolution)
-            cautions.append(compare_readings(self.ends, statuses, others))
+            first, second = (one.prob_best()[-1].argmax() for one in (self, self.if_cut))
+            leaders = self.algorithms[first], self.if_cut.algorithms[second]
+            cautions.append(compare_readings(self.ends, statuses, others, leaders))
         failing = {one.algorithm: one for one in self.ends if one.fails_often}
         kept = [one.algorithm for one in statuses if one.is_candidate and one.algorithm in failing]
         return (*cautions, *(f"{failing[name].describe_failures()}." for name in kept))

@@ -1,4 +1,4 @@
-"""``Verdict``: the status of an algorithm with respect to the anytime Pareto set.
+"""``Verdict``: what is known of an algorithm with respect to the anytime Pareto set.
 
 One definition for races, posteriors and data (:func:`derive_verdicts`), so that all agree.
 
@@ -21,7 +21,6 @@ Certain claims (:class:`Claims`) come from e-values or from a posterior.
 
 from collections.abc import Mapping, Sequence
 from numbers import Real
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -51,36 +50,55 @@ Kind = Literal[
     "baseline",
 ]
 
-NO_RIVALS: Mapping[str, float] = MappingProxyType({})
-
-
-class Verdict(NamedTuple):
-    """The status of an algorithm with respect to the anytime Pareto set.
+class Unsettled(NamedTuple):
+    """The pairs of an algorithm that are not settled, and the forecast of what settles them.
 
     Attributes
     ----------
-    algorithm, status
-        The name, and "member", "equivalent", "dominated", "undecided" or "removed"; with a
-        preference "chosen", "not chosen" or "undecided".
-    prob_in_pareto
-        P(no algorithm is ahead of it at all times). None before the first decision, and of
-        algorithms that a race eliminated or removed.
+    rivals
+        The rivals, with the last time at which the relation to each is open.
+    instances, time
+        How many more instances settle all of these pairs, and the time of their runs; None without
+        a forecast.
+    left
+        The number of unused instances; None if instances do not come to an end.
+    """
+
+    rivals: Mapping[str, float]
+    instances: float | None = None
+    time: float | None = None
+    left: int | None = None
+
+    def __str__(self) -> str:
+        text = f"not settled with {format_list(list(self.rivals))}"
+        if self.instances is None:
+            return f"{text}; no instance left" if self.left == 0 else text
+        # An open pair takes at least one more instance, however close to certain it is.
+        more = max(1, round(self.instances))
+        needed = format_count(more, "more instance")
+        return f"{text}, about {needed}{describe_shortage(more, self.left)}"
+
+
+class Verdict(NamedTuple):
+    """What is known of one algorithm: the verdict of a posterior, a race, a judge or a test.
+
+    Attributes
+    ----------
+    algorithm, kind
+        The name, and "member" of the Pareto set, "equivalent", "dominated", "undecided" or
+        "removed"; for other questions of a race "chosen", "not chosen", "passed" or "failed".
+    probability
+        P(no algorithm is ahead of it at all times); of a dominated one, P(the rival is). None
+        without a posterior.
     rival
         The algorithm that dominates it, or that it is equivalent to.
-    prob_dominated
-        P(the rival is ahead at all times) when it was eliminated.
     epsilon, since, until, clock
         It is equivalent within epsilon from ``since`` to ``until``, on this clock. Both are None
         if no time is known at which the two tie.
     why
         The reason for which it was removed, or runs no more although it is undecided.
-    open
-        The rivals with which it is undecided, and the last time at which that is open.
-    instances, time
-        The forecast of what settles these pairs: instances, and the total time of their runs.
-        None if there is no forecast.
-    left
-        The number of unused instances. None if instances do not come to an end.
+    unsettled
+        The pairs for which it is undecided; None if there are none.
     decisive
         The fewest instances without which it would not be dominated, or not certain to be a
         member or equivalent.
@@ -92,115 +110,87 @@ class Verdict(NamedTuple):
     --------
     >>> print(Verdict("CSA", "member", 0.998))
     CSA is a member of the Pareto set (P = 0.998)
-    >>> print(Verdict("RS", "dominated", rival="CSA", prob_dominated=0.9999))
+    >>> print(Verdict("RS", "dominated", 0.9999, rival="CSA"))
     RS is dominated by CSA (P > 0.999)
     """
 
     algorithm: str
-    status: Kind
-    prob_in_pareto: float | None = None
+    kind: Kind
+    probability: float | None = None
     rival: str | None = None
-    prob_dominated: float | None = None
-    epsilon: float | None = None
     since: float | None = None
     until: float | None = None
     clock: str = "time"
-    why: str = ""
-    open: Mapping[str, float] = NO_RIVALS
-    instances: float | None = None
-    time: float | None = None
-    left: int | None = None
-    decisive: tuple[str, ...] = ()
+    epsilon: float | None = None
     certainty: float | None = None
+    why: str = ""
+    unsettled: Unsettled | None = None
+    decisive: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        if self.status == "removed":
-            return f"{self.claim()}{f': {escape_text(self.why)}' if self.why else ''}"
-        if self.status == "undecided" and self.open:
-            limit = f"; {self.why}" if self.why else ""
-            rivals = format_list(list(self.open))
-            return f"{self.claim()}: not settled with {rivals}{self._describe_forecast()}{limit}"
-        if self.status == "undecided" and self.why:
-            return f"{self.claim()}: {escape_text(self.why)}"
-        if self.status == "undecided" and self.prob_in_pareto is not None:
-            return f"{self.claim()}: none of its pairs is open for the question of the race"
-        return self.claim()
+        parts = [str(self.unsettled)] if self.unsettled and self.kind == "undecided" else []
+        if self.why and self.kind in ("undecided", "removed"):
+            parts.append(escape_text(self.why))
+        elif self.kind == "undecided" and not parts and self.probability is not None:
+            parts.append("none of its pairs is open for the question of the race")
+        return f"{self.claim()}: {'; '.join(parts)}" if parts else self.claim()
 
     @property
     def is_candidate(self) -> bool:
         """Whether the algorithm is neither dominated nor removed."""
-        return self.status not in ("dominated", "removed")
+        return self.kind not in ("dominated", "removed")
 
     def brief(self) -> str:
-        """Return the status and its probability in a few words, without the algorithm's name.
+        """Return the verdict and its probability in a few words, without the algorithm's name.
 
         >>> Verdict("CSA", "member", 0.998).brief()
         'member (P = 0.998)'
         >>> Verdict("CSA", "undecided", 0.998, certainty=0.95).brief()
         'undecided (P = 0.998 that it is a member, which is not proven)'
         """
-        if self.status == "dominated":
-            sure = (
-                ""
-                if self.prob_dominated is None
-                else f" ({format_probability(self.prob_dominated)})"
-            )
-            return f"dominated by {escape_text(self.rival or '')}{sure}"
-        if self.status == "equivalent":
+        rival = escape_text(self.rival or "")
+        if self.kind == "dominated":
+            return f"dominated by {rival}{self._describe_probability()}"
+        if self.kind == "equivalent":
             same = "equivalent to" if self.since is not None else "at times at par with"
-            return f"{same} {escape_text(self.rival or '')}{self._describe_membership()}"
-        return f"{self.status}{self._describe_membership()}"
+            return f"{same} {rival}{self._describe_probability()}"
+        return f"{self.kind}{self._describe_probability()}"
 
     def claim(self) -> str:
-        """Return the name, status and probability in words, without rivals and forecast.
+        """Return the name, verdict and probability in words, without rivals and forecast.
 
-        >>> Verdict("CSA", "undecided", 0.6, open={"RS": 10.0}).claim()
+        >>> Verdict("CSA", "undecided", 0.6, unsettled=Unsettled({"RS": 10.0})).claim()
         'CSA is undecided (P = 0.600 that it is a member)'
         """
         name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
-        belongs = self._describe_membership()
-        if self.status == "dominated":
+        sure = self._describe_probability()
+        if self.kind == "member":
+            return f"{name} is a member of the Pareto set{sure}"
+        if self.kind != "equivalent":
             return f"{name} is {self.brief()}"
-        if self.status == "member":
-            return f"{name} is a member of the Pareto set{belongs}"
-        if self.status == "equivalent" and self.since is None:
+        if self.since is None or self.until is None:
             return (
                 f"{name} is at par with {rival} within {self.epsilon:g} at some times, and not "
-                f"proven to be ahead at any{belongs}"
+                f"proven to be ahead at any{sure}"
             )
-        if self.status == "equivalent":
-            within = f"{self.epsilon:g}{self._describe_times()}"
-            return f"{name} is equivalent to {rival} within {within}{belongs}"
-        return f"{name} is {self.status}{belongs}"
-
-    def _describe_membership(self) -> str:
-        """Return P(it is a member), and whether a race by e-values lacks a proof; "" if unknown."""
-        if self.prob_in_pareto is None:
-            return ""
-        note, required = "", 2.0 if self.certainty is None else self.certainty
-        if self.status == "member":
-            note = ", so the posterior doubts it" if self.prob_in_pareto < 0.5 else ""
-            return f" ({format_probability(self.prob_in_pareto)}{note})"
-        if self.status == "undecided" and self.prob_in_pareto >= required:
-            note = ", which is not proven"
-        elif self.status == "undecided" and 1 - self.prob_in_pareto >= required:
-            note = ", but not proven that it is dominated"
-        return f" ({format_probability(self.prob_in_pareto)} that it is a member{note})"
-
-    def _describe_times(self) -> str:
-        """Return the range of times at which the algorithm is equivalent to another, in words."""
-        if self.since is None or self.until is None:
-            return ""
         word = "at" if self.since == self.until else "from"
-        return f" {word} {format_range(self.since, self.until, self.clock)}"
+        when = f"{word} {format_range(self.since, self.until, self.clock)}"
+        return f"{name} is equivalent to {rival} within {self.epsilon:g} {when}{sure}"
 
-    def _describe_forecast(self) -> str:
-        """Return in words how many more instances are needed; "" if there is no forecast."""
-        if self.instances is None:
-            return "" if self.left != 0 else "; no instance left"
-        # An open pair takes at least one more instance, however close to certain it is.
-        more = max(1, round(self.instances))
-        return f", about {format_count(more, 'more instance')}{describe_shortage(more, self.left)}"
+    def _describe_probability(self) -> str:
+        """Return the probability, and whether a race by e-values lacks a proof; "" if unknown."""
+        if self.probability is None:
+            return ""
+        sure, required = format_probability(self.probability), self.certainty or 2.0
+        if self.kind in ("member", "dominated"):
+            doubts = self.kind == "member" and self.probability < 0.5
+            return f" ({sure}{', so the posterior doubts it' if doubts else ''})"
+        note = ""
+        if self.kind == "undecided" and self.probability >= required:
+            note = ", which is not proven"
+        elif self.kind == "undecided" and 1 - self.probability >= required:
+            note = ", but not proven that it is dominated"
+        return f" ({sure} that it is a member{note})"
 
 
 def describe_shortage(wanted: float, left: int | None) -> str:
@@ -341,64 +331,74 @@ def _open_times_of(certain: Bools, settled: Bools) -> Bools:
 
 
 def derive_verdicts(claims: Claims, epsilon: float) -> list[Verdict]:
-    """Return the status of each algorithm that follows from claims about pairs."""
+    """Return the verdict about each algorithm that follows from claims about pairs."""
     names, times, open_at = claims.algorithms, claims.times, claims.open_at
     out = eliminate(claims.beats, claims.strength)
     open_ = open_at.any(axis=0) & ~out & ~out[:, None]
     equal = claims.equal & ~out
     np.fill_diagonal(equal, False)
-    statuses: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for k, name in enumerate(names):
-        status = Verdict(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
+        verdict = Verdict(name, "member", _at(claims.prob_in_pareto, k), clock=claims.clock)
         if out[k]:
             by = pick_dominator(claims.beats, claims.strength, out, k)
             sure = _at(claims.prob_dominates, (by, k))
-            status = status._replace(status="dominated", rival=names[by], prob_dominated=sure)
+            verdict = verdict._replace(kind="dominated", rival=names[by], probability=sure)
         elif equal[k].any() and not open_[k].any():
             rival = int(np.argmax(np.where(equal[k], claims.least[:, k], -np.inf)))
-            status = status._replace(status="equivalent", rival=names[rival], epsilon=epsilon)
+            verdict = verdict._replace(kind="equivalent", rival=names[rival], epsilon=epsilon)
             ties = claims.ties[:, k, rival]
             if ties.any():
                 since, until = (float(times[t]) for t in _longest_stretch(ties))
-                status = status._replace(since=since, until=until)
+                verdict = verdict._replace(since=since, until=until)
         elif open_[k].any() and not claims.members[k]:
             undecided = np.flatnonzero(open_[k]).tolist()
             last = [int(np.flatnonzero(open_at[:, k, j])[-1]) for j in undecided]
             rivals = {names[j]: float(times[t]) for j, t in zip(undecided, last, strict=True)}
-            status = status._replace(status="undecided", open=rivals)
-        statuses.append(status)
-    return statuses
+            verdict = verdict._replace(kind="undecided", unsettled=Unsettled(rivals))
+        verdicts.append(verdict)
+    return verdicts
 
 
 def compare_readings(
     ends: Sequence[RunEnds],
     finished: Sequence[Verdict],
     cut: Sequence[Verdict],
+    leaders: tuple[str, str] | None = None,
 ) -> str:
     """Return what hangs on whether runs with unstated ends finished by themselves or were cut.
 
-    ``finished`` and ``cut`` are the statuses of all algorithms under the two readings.
+    ``finished`` and ``cut`` are the verdicts about all algorithms under the two readings, and
+    ``leaders`` the algorithms that are most likely the best at the last time.
 
     >>> ends = [RunEnds("NM", 9, {"unstated": 9})]
     >>> print(compare_readings(ends, [Verdict("NM", "dominated")],
     ...                        [Verdict("NM", "member")]))
     The answer hangs on how runs ended. 9 of 9 runs of NM end before the others, and nothing says
     why. NM is dominated if they finished by themselves, and a member if they were cut. Say which
-    with ended='finished' or ended='cut' (--ended on the command line).
+    with ended='finished' or ended='cut' (--ended on the command line); if they differ, in a column
+    'status'.
     """
     why = describe_unstated(ends)
     words = {"member": "a member", "equivalent": "equivalent to another"}
     differing = [
-        f"{escape_text(one.algorithm)} is {words.get(one.status, one.status)} if they finished by "
-        f"themselves, and {words.get(other.status, other.status)} if they were cut"
+        f"{escape_text(one.algorithm)} is {words.get(one.kind, one.kind)} if they finished by "
+        f"themselves, and {words.get(other.kind, other.kind)} if they were cut"
         for one, other in zip(finished, cut, strict=True)
-        if one.status != other.status
+        if one.kind != other.kind
     ]
-    if not differing:
-        return f"{why}. Read as finished or as cut, every algorithm has the same status."
     more = f"; and {len(differing) - 4} more differ" if len(differing) > 4 else ""
-    which = "Say which with ended='finished' or ended='cut' (--ended on the command line)"
     changes = "; ".join(differing[:4]) + more
+    if leaders is not None and leaders[0] != leaders[1]:
+        first, second = map(escape_text, leaders)
+        best = f"the most likely best at the end is {first} if they finished, {second} if cut"
+        changes = f"{changes}; {best}" if changes else f"T{best[1:]}"
+    if not changes:
+        return f"{why}. Read as finished or as cut, every algorithm has the same status."
+    which = (
+        "Say which with ended='finished' or ended='cut' (--ended on the command line); if they "
+        "differ, in a column 'status'"
+    )
     return f"The answer hangs on how runs ended. {why}. {changes}. {which}."
 
 
@@ -411,7 +411,7 @@ def assess(
     error_control: Literal["per_member", "whole_race"] = "per_member",
     resolution: Resolution = "at_par",
 ) -> list[Verdict]:
-    """Return the status of each algorithm by e-values, which stay valid while data are added.
+    """Return the verdict about each algorithm by e-values, which stay valid while data are added.
 
     A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
     probability at most 1 - certainty, however often you add instances and test again. It holds for
@@ -420,8 +420,8 @@ def assess(
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
-    >>> for status in assess(pb.simulation.simulate_runs(truth, 200)):
-    ...     print(status)
+    >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
+    ...     print(verdict)
     a1 is a member of the Pareto set
     a2 is a member of the Pareto set
     a3 is dominated by a1
@@ -459,7 +459,7 @@ def assess(
         certainty=certainty,
         resolution=resolution,
     )
-    statuses = derive_verdicts(claims, epsilon)
+    verdicts = derive_verdicts(claims, epsilon)
     if rankings.if_cut is not None:
         others = assess(
             rankings.if_cut,
@@ -468,18 +468,16 @@ def assess(
             error_control=error_control,
             resolution=resolution,
         )
-        warn(compare_readings(rankings.count_ends(), statuses, others))
+        warn(compare_readings(rankings.count_ends(), verdicts, others))
     return [
-        status._replace(
+        one._replace(
             decisive=find_decisive_instances(
-                rankings, status.rival or "", status.algorithm, "leads", level, epsilon
+                rankings, one.rival or "", one.algorithm, "leads", level, epsilon
             )
+            if one.kind == "dominated"
+            else find_decisive_of_member(one, verdicts, rankings, certainty, epsilon)
         )
-        if status.status == "dominated"
-        else status._replace(
-            decisive=find_decisive_of_member(status, statuses, rankings, certainty, epsilon)
-        )
-        for status in statuses
+        for one in verdicts
     ]
 
 
@@ -489,7 +487,7 @@ def assess_classes(
     times: "ArrayLike | None" = None,
     **options: Any,
 ) -> dict[str, list[Verdict]]:
-    """Return the status of each algorithm in each class of instances, by e-values.
+    """Return the verdict about each algorithm in each class of instances, by e-values.
 
     The guarantee of :func:`assess` holds in each class: a given member of the Pareto set of a class
     is ever called dominated there with probability at most 1 - certainty.
@@ -511,8 +509,8 @@ def assess_classes(
     >>> noise = np.random.default_rng(1).gumbel(size=(80, 2))
     >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
     >>> kinds = {f"i{k + 1}": "easy" if k < 40 else "hard" for k in range(80)}
-    >>> for name, statuses in assess_classes(rankings, kinds).items():
-    ...     print(name, *statuses, sep=": ")
+    >>> for name, verdicts in assess_classes(rankings, kinds).items():
+    ...     print(name, *verdicts, sep=": ")
     easy: a1 is a member of the Pareto set: a2 is dominated by a1
     hard: a1 is dominated by a2: a2 is a member of the Pareto set
     """
@@ -530,7 +528,7 @@ def assess_classes(
 
 
 def find_decisive_of_member(
-    status: Verdict,
+    verdict: Verdict,
     others: Sequence[Verdict],
     rankings: Rankings,
     certainty: float,
@@ -539,12 +537,12 @@ def find_decisive_of_member(
     """Return the fewest instances without which an algorithm would be undecided with a rival.
 
     For members and algorithms that are equivalent to another: each of a pair is at par at some
-    time. Rivals are the other algorithms that are not dominated. Empty for any other status.
+    time. Rivals are the other algorithms that are not dominated. Empty for any other verdict.
     """
-    if status.status not in ("member", "equivalent"):
+    if verdict.kind not in ("member", "equivalent"):
         return ()
     rivals = [
-        one.algorithm for one in others if one.is_candidate and one.algorithm != status.algorithm
+        one.algorithm for one in others if one.is_candidate and one.algorithm != verdict.algorithm
     ]
     sets = [
         find_decisive_instances(
@@ -552,7 +550,7 @@ def find_decisive_of_member(
         )
         for rival in rivals
         if rival in rankings.algorithms
-        for first, second in ((status.algorithm, rival), (rival, status.algorithm))
+        for first, second in ((verdict.algorithm, rival), (rival, verdict.algorithm))
     ]
     return min(filter(None, sets), key=len, default=())
 

@@ -261,8 +261,8 @@ class CsvTable(NamedTuple):
             )
             return self.columns, naming
         warn(
-            f"{several} without rows ({listed}): taken as runs that crashed before their first "
-            "value; delete a file that is no run"
+            f"{several} without rows ({listed}): read as crashed before the first value; delete a "
+            "file that is no run"
         )
         status = naming.status or "status"
         table = {status: [str(Status.UNSTATED)] * old, **self.columns.table}
