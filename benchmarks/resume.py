@@ -75,14 +75,14 @@ def keep(where):
             return {"bytes": len(kept.data)}
         race = Race.from_events(store.read_facts(last), keep=False, stored=StoredRuns(lambda _: ()))
         state, ranked = race.state, race._ranked_runs
-        names, n = state.present(), len(state.order)
-        shape = len(state.times), n * len(names)
+        names, n = state.members.present(), len(state.pool.order)
+        shape = len(state.setup.times), n * len(names)
         position = np.random.default_rng(1).integers(0, len(names), shape, dtype=np.int8)
         offset = np.arange(n + 1) * len(names)
         code = np.tile(np.arange(len(names), dtype=np.int32), n)
         ranked._ranked = Rankings(
-            names, tuple(state.order), np.array(state.times), position, code, offset,
-            np.arange(n, dtype=np.int32), np.ones(n), state.clock,
+            names, tuple(state.pool.order), np.array(state.setup.times), position, code, offset,
+            np.arange(n, dtype=np.int32), np.ones(n), state.setup.clock,
             status=np.zeros(len(code), dtype=np.int8),
         )  # fmt: skip
         ranked._names, ranked._new_stored = frozenset(names), {}

@@ -139,14 +139,14 @@ def describe_race() -> dict[str, Any]:
 
     def watch(progress: Any) -> None:  # how many runs are in depends on the machine
         if progress.n_rounds <= SHOWN_ROUND:
-            middle[:] = [f"{one.algorithm} {one.brief()}" for one in progress.statuses]
+            middle[:] = [f"{one.algorithm} {one.brief()}" for one in progress.verdicts]
 
     result = race(executor=InProcess(), progress=watch)
     assert result.posterior
     return {
         "terminal": {"statuses": middle},
         "browser": {
-            "statuses": [f"{one.algorithm} {one.brief()}" for one in result.status.statuses],
+            "statuses": [f"{one.algorithm} {one.brief()}" for one in result.status.verdicts],
             "ratings": pb.plots.ratings_data(result.posterior),
         },
     }

@@ -59,7 +59,7 @@ def raced(tmp_path_factory):
         course.TIMES,
         direction="maximize",
         budget=Budget(batch=(2, 2), runs=3 * len(NAMES)),
-        fit=course.quick,
+        question=pb.ParetoSet(fit=course.quick),
         store=path,
         executor=2,
     ) as found:
@@ -127,7 +127,7 @@ def test_what_is_said_of_a_name_is_not_obeyed_by_a_terminal():
     evil = "\x1b]0;owned\x07\n"
     for status in ("member", "undecided", "removed"):
         assert plain(str(Verdict(evil, status)))
-    said = str(Verdict(evil, "dominated", rival=evil, prob_dominated=0.99))
+    said = str(Verdict(evil, "dominated", rival=evil, probability=0.99))
     assert plain(said)
     assert "\n" not in said
 
@@ -154,7 +154,7 @@ def printed():
     posterior = pb.fit(runs, times=[1])
     replay = pb.replay(runs, pb.ParetoSet(certainty=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
-    yield from (replay, replay.status, *replay.statuses(), *replay.eliminated.values())
+    yield from (replay, replay.status, *replay.verdicts(), *replay.eliminated.values())
     yield pb.replay_many(runs, pb.ParetoSet(certainty=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)
@@ -257,7 +257,7 @@ def test_secrets_of_the_environment_and_the_command_line_are_not_stored(tmp_path
         budget=Budget(runs=2),
         store=tmp_path / "race.db",
         executor=1,
-        fit=course.quick,
+        question=pb.ParetoSet(fit=course.quick),
     ).close()
     content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert b"one" in content

@@ -46,15 +46,15 @@ if TYPE_CHECKING:
         SolverError,
         StoreError,
     )
+    from polarbear.inference.cross_fitting import cross_fit
+    from polarbear.inference.fit import fit
+    from polarbear.inference.instance_posterior import InstancePosterior
+    from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import (
         Verdict,
         assess,
         assess_classes,
     )
-    from polarbear.inference.cross_fitting import cross_fit
-    from polarbear.inference.fit import fit
-    from polarbear.inference.instance_posterior import InstancePosterior
-    from polarbear.inference.posterior import Posterior
     from polarbear.racing.budget import Budget
     from polarbear.racing.questions.choice import Choice
     from polarbear.racing.questions.no_worse import NoWorse
@@ -166,7 +166,6 @@ _PUBLIC_MODULES = (
 )
 
 __all__ = [
-    "Verdict",
     "Archives",
     "Budget",
     "Choice",
@@ -200,6 +199,7 @@ __all__ = [
     "SolverError",
     "Status",
     "StoreError",
+    "Verdict",
     "__version__",
     "assess",
     "assess_classes",

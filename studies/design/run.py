@@ -130,7 +130,7 @@ def _sum_up(found: Result, size: Size, options: Mapping[str, Any], place: Path) 
     kept = Records(path, ("name",))
     for name in options:
         until = runs.until[runs.algorithm == runs.algorithms.index(name)]
-        row = {"name": name, "standing": found.verdict(name).status}
+        row = {"name": name, "standing": found.verdict(name).kind}
         kept.add({**row, "runs": len(until), "evaluations": float(until.sum())})
 
 

@@ -118,7 +118,7 @@ class PerMember(NamedTuple):
         for race, at in enumerate(done):
             look = int(np.argmax(at)) if at.any() else len(looks) - 1
             claims = self._claims(lead[:, race, look], par[:, race, look], (0, 1))
-            kinds = {one.status for one in derive_verdicts(claims, EPSILON)}
+            kinds = {one.kind for one in derive_verdicts(claims, EPSILON)}
             order = ("undecided", "dominated", "member", "equivalent")
             ends.append((next(kind for kind in order if kind in kinds), int(looks[look])))
         return ends
@@ -205,7 +205,7 @@ def _decide(
             settled = ~now.open_at.any(axis=0) & ~now.beats & ~now.beats.T
             ever_closed[race][np.ix_(kept, kept)] |= settled
             statuses = derive_verdicts(now, EPSILON)
-            out = {int(one.algorithm) for one in statuses if one.status == "dominated"}
+            out = {int(one.algorithm) for one in statuses if one.kind == "dominated"}
             eliminated[race, list(out)] = True
             kept = [k for k in kept if k not in out]
     return Decision(eliminated, np.any(leads, axis=1), ever_closed)

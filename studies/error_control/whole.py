@@ -80,10 +80,10 @@ def measure(records: Records, races: int = RACES, instances: int = INSTANCES) ->
 
 def judge(race: Race, truth: Floats) -> dict[str, Any]:
     """Return what a race spent, whom it lost and kept, and its forecasts."""
-    belongs = dict(zip(sorted(race.state.entries.numbers), members(truth).tolist(), strict=True))
+    belongs = dict(zip(sorted(race.state.members.entries.numbers), members(truth).tolist(), strict=True))
     called = [
-        [one.status, belongs[one.algorithm], None if p is None else round(p, 4)]
-        for one in race.statuses()
+        [one.kind, belongs[one.algorithm], None if p is None else round(p, 4)]
+        for one in race.verdicts()
         for p in [one.prob_in_pareto]
     ]
     return {

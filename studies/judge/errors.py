@@ -138,7 +138,7 @@ def find_thresholds() -> np.ndarray:
     """The thresholds of e-values between a candidate that joined and the incumbent (2, 2)."""
     race = pb.Race(["incumbent"], [1], direction="maximize")
     race.add("candidate")
-    return race.state.entries.log_thresholds(["candidate", "incumbent"], CERTAINTY)
+    return race.state.members.entries.log_thresholds(["candidate", "incumbent"], CERTAINTY)
 
 
 def judge_alone(effects: np.ndarray) -> tuple[list[Answer], int]:

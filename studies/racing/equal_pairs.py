@@ -40,7 +40,7 @@ def race(seed: int, n_times: int, persistence: float = 0.5) -> dict[str, Any]:
         np.zeros((n_times, 2)), INSTANCES, seed=seed, persistence=persistence
     )
     replay = pb.replay(runs, pb.ParetoSet(certainty=CERTAINTY, epsilon=EPSILON), seed=seed)
-    kinds = {one.status for one in replay.statuses()}
+    kinds = {one.kind for one in replay.verdicts()}
     outcome = "eliminated" if "dominated" in kinds else "undecided"
     if kinds == {"equivalent"}:
         outcome = "equivalent"

@@ -33,7 +33,7 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
         "pareto": list(found.pareto),
         "ended": found.ended,
         "question": question_to_plain(question),
-        "budget": budget.plain(),
+        "budget": budget.to_plain(),
         "times": list(started.times),
         "spent": found.spent.time,
         "runs": found.spent.runs,

@@ -769,4 +769,4 @@ def test_times_that_rest_on_few_instances_are_left_out_by_an_option(tmp_path, ca
 @pytest.mark.parametrize(("name", "value"), [("top", 2), ("targets", "all")])
 def test_a_race_refuses_options_of_rankings_that_it_has_not(name, value):
     with pytest.raises(pb.DataError, match=rf"a race has no {name}; analyse its runs with fit\("):
-        pb.Race(["a", "b"], [1], direction="minimize", fit={name: value})
+        pb.Race(["a", "b"], [1], direction="minimize", question=pb.ParetoSet(fit={name: value}))

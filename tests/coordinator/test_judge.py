@@ -249,11 +249,11 @@ def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
 def test_with_a_baseline_candidates_pass_fail_or_are_undecided(tmp_path):
     judge = make_judge(tmp_path, question=pb.NoWorse("reference"))
     good, bad, broken = judge(code(3)), judge(code(1, handicap=100)), judge(code("1 / 0"))
-    assert [one.status for one in (good, bad, broken)] == ["passed", "failed", "removed"]
+    assert [one.kind for one in (good, bad, broken)] == ["passed", "failed", "removed"]
     assert not any(one.copy_of for one in (good, bad, broken))
     texts = code("(1 + 2)"), code("(2 - 1)", handicap=100), code("(3 / 10)")
     copies = [judge(text) for text in texts]
-    assert [one.status for one in copies] == ["passed", "failed", "passed"]
+    assert [one.kind for one in copies] == ["passed", "failed", "passed"]
     assert [one.copy_of for one in copies] == [good.name, bad.name, "reference"]
     assert {*judge.members()} == {"reference", good.name}
     assert [one.name for one in judge.compare_on_holdout(max_runs=8)] == [good.name]

@@ -46,7 +46,7 @@ def test_an_added_program_must_exist(tmp_path):
     with race(GOOD, tmp_path) as result:
         with pytest.raises(SolverError, match="third: cannot start 'no-such-program'"):
             result.add("third", pb.Command(["no-such-program"], pattern=GOOD.pattern))
-        assert "third" not in result.race.state.racing
+        assert "third" not in result.race.state.members.racing
 
 
 @pytest.mark.slow

@@ -492,7 +492,7 @@ def test_corrected_code_after_withdrawal_in_a_new_call(tmp_path):
         assert not result.failures
     with call(corrected) as result:
         assert not result.failures
-        assert result.verdict("own").status == "member"
+        assert result.verdict("own").kind == "member"
         assert not result.failures
     with pb.open_store(tmp_path / "race.db", read_only=True) as store:
         assert not store.status().failures
@@ -509,7 +509,7 @@ def constant(value):
 def test_corrected_code_after_withdrawal_by_add():
     solvers = {"own": constant(2), "other": constant(1)}
     with pb.race(solvers, range(24), [1], direction="minimize", executor=1) as result:
-        assert result.verdict("own").status == "dominated"
+        assert result.verdict("own").kind == "dominated"
         with pytest.raises(StoreError, match="withdraw the old runs"):
             result.add("own", constant(0))
         result.withdraw("own", why="a bug")

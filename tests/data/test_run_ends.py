@@ -91,11 +91,11 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     finished = pb.fit(pb.read(folder, ended="finished", **NAMES), times=TIMES)
     readings = {"finished": finished, "cut": cut}
     statuses = {
-        ended: {one.algorithm: one.status for one in reading.statuses()}
+        ended: {one.algorithm: one.kind for one in reading.verdicts()}
         for ended, reading in readings.items()
     }
     assert statuses["finished"] != statuses["cut"]
-    assert {one.algorithm: one.status for one in posterior.statuses()} == statuses["finished"]
+    assert {one.algorithm: one.kind for one in posterior.verdicts()} == statuses["finished"]
     first = posterior.verdict().splitlines()[0]
     assert first.startswith("The answer hangs on how runs ended.")
     assert "24 of 24 runs of NelderMead end before the others, and nothing says why" in first
@@ -174,7 +174,7 @@ def test_failures_of_a_recommended_algorithm_are_said_first():
 
 def test_few_failures_are_counted_without_a_warning():
     posterior = pb.fit(crashing(9), times=[10, 100])
-    assert not posterior.facts().cautions
+    assert not posterior.verdict().cautions
     assert posterior.ends[0].counts == {"cut": 191, "crashed": 9}
 
 

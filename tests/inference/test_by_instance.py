@@ -262,7 +262,7 @@ class TestClasses:
         rankings = with_classes(simulate(mu, 5), ["easy"] * 30 + ["hard"] * 300)
         posterior = pb.fit(rankings, classes="family")
         for name, said in zip(("easy", "hard"), posterior.verdict().splitlines(), strict=False):
-            for status in posterior.on(name).statuses():
+            for status in posterior.on(name).verdicts():
                 kind = {"member": "in the anytime Pareto set", "equivalent": "equivalent to"}
                 parts = said.split(": ")[1].split("; ")[:-1]
                 mine = [part for part in parts if status.algorithm in part]

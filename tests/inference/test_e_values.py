@@ -23,7 +23,7 @@ from polarbear.inference.e_values import (
     log_par,
     multiplicity,
 )
-from racers import drive, quick_fit, race_of
+from racers import drive, quick_fit, race_of, restore
 
 EPSILON = 0.05
 
@@ -192,7 +192,7 @@ def claims_of(evidence, resolution="at_par"):
 
 
 def statuses(evidence, resolution="at_par"):
-    return [one.status for one in derive_verdicts(claims_of(evidence, resolution), EPSILON)]
+    return [one.kind for one in derive_verdicts(claims_of(evidence, resolution), EPSILON)]
 
 
 def test_the_same_time_five_times_over_changes_no_decision():
@@ -248,9 +248,9 @@ def test_the_shares_of_a_race_with_newcomers_and_returns(errors):
         met = {}
         for _ in range(30):
             name = names[rng.integers(len(names))]
-            if name not in state.racing:
+            if name not in state.members.racing:
                 race.add(name)
-            elif len(state.racing) > 2:
+            elif len(state.members.racing) > 2:
                 race.remove(name)
             present = race.pareto
             log_k = question.log_thresholds(state.view(), present)
@@ -271,14 +271,14 @@ def test_without_the_decisive_instances_there_is_no_dominance():
     compared = 0
     for seed in range(5):
         rankings = pb.simulation.simulate_rankings(truth, 60, seed=seed, persistence=0.5)
-        dominated = [one for one in pb.assess(rankings) if one.status == "dominated"]
+        dominated = [one for one in pb.assess(rankings) if one.kind == "dominated"]
         for status in dominated:
             kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
-            fewer = {one.algorithm: one.status for one in pb.assess(rankings.take(kept))}
+            fewer = {one.algorithm: one.kind for one in pb.assess(rankings.take(kept))}
             assert fewer[status.algorithm] != "dominated"
             # And no instance less is enough: any other set of that size leaves more evidence.
             some = [*kept, rankings.instances.index(status.decisive[0])]
-            back = {one.algorithm: one.status for one in pb.assess(rankings.take(sorted(some)))}
+            back = {one.algorithm: one.kind for one in pb.assess(rankings.take(sorted(some)))}
             assert back[status.algorithm] == "dominated"
             compared += 1
     assert compared > 2
@@ -288,11 +288,11 @@ def test_without_the_decisive_instances_a_member_is_undecided():
     truth = np.array([[1.5, 0.0], [0.0, 1.5]])
     rankings = pb.simulation.simulate_rankings(truth, 80, persistence=0.5)
     statuses = pb.assess(rankings)
-    assert [one.status for one in statuses] == ["member", "member"]
+    assert [one.kind for one in statuses] == ["member", "member"]
     for status in statuses:
         kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
         assert 0 < len(status.decisive) < 40
-        fewer = {one.algorithm: one.status for one in pb.assess(rankings.take(kept))}
+        fewer = {one.algorithm: one.kind for one in pb.assess(rankings.take(kept))}
         assert fewer[status.algorithm] == "undecided"
 
 
@@ -401,7 +401,7 @@ def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
         blind = drive(race_of(seed=1, question=question, budget=budget, fit=doubtful))
     assert "bad" in blind.eliminated
     assert blind.eliminated["bad"].probability is None
-    assert pb.Race.from_events(blind.events, fit=doubtful).pareto == blind.pareto
+    assert restore(blind.events, fit=doubtful).pareto == blind.pareto
 
 
 @pytest.mark.parametrize(

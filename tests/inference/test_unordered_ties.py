@@ -22,6 +22,7 @@ from polarbear.inference.plackett_luce.unordered_ties import (
     log_precede,
 )
 from polarbear.simulation import rank_costs
+from racers import fitted
 
 
 def log_sum_over_orders(costs, mu):
@@ -151,7 +152,7 @@ def test_ties_is_an_option_of_rank_fit_and_races():
     assert pb.rank(runs).ties == "unordered"
     assert pb.rank(runs, ties="averaged").take([0, 1]).ties == "averaged"
     pb.fit(runs, ties="averaged")
-    replay = pb.replay(runs, fit={"ties": "averaged"})
+    replay = pb.replay(runs, fitted(None, {"ties": "averaged"}))
     assert replay.events[0].model.ties == "averaged"
     with pytest.raises(pb.DataError, match="ties='half': expected 'unordered' or 'averaged'"):
         pb.rank(runs, ties="half")

@@ -98,7 +98,7 @@ def test_evolution_equals_the_decisions_of_the_race(replayed):
         k = data.cast.names.index(name)
         (round_,) = np.flatnonzero(np.diff(data.eliminated[:, k].astype(int), prepend=0))
         assert data.dominance[round_, k] == pytest.approx(out.probability, abs=1e-12)
-        assert data.cast.names[data.rival[round_, k]] == out.by
+        assert data.cast.names[data.rival[round_, k]] == out.rival
         assert data.dominance[round_, k] >= data.certainty[round_]
         assert np.isnan(data.dominance[round_ + 1 :, k]).all()
     members = [data.cast.names[k] for k in np.flatnonzero(data.resolved[-1])]

@@ -78,7 +78,7 @@ def test_a_race_for_a_budget_chooses_and_spends_less(preference, best):
     names = ("early", "late", "bad", "worst")
     race = drive(race_of(names, **choice(preference), seed=3))
     assert (race.ended, race.chosen) == ("resolved", (best,))
-    assert [one.algorithm for one in race.statuses() if one.status == "chosen"] == [best]
+    assert [one.algorithm for one in race.verdicts() if one.kind == "chosen"] == [best]
     check_invariants(race)
     full = drive(race_of(names, **{**choice(), "question": pb.ParetoSet()}, seed=3))
     assert race.spent.time < full.spent.time

@@ -5,7 +5,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.racing.questions.stored import question_from_plain, question_to_plain
-from racers import quick_fit
+from racers import fitted
 
 N, SHARE = 240, 0.25
 KINDS = {f"i{k + 1}": "x" if k < SHARE * N else "y" for k in range(N)}
@@ -29,13 +29,13 @@ BUDGET = pb.Budget(batch=(8, 32))
 
 def test_only_what_is_dominated_in_every_class_is_eliminated():
     runs = record_runs()
-    overall = pb.replay(runs, pb.ParetoSet(), budget=BUDGET, times=[1.0], fit=quick_fit)
+    overall = pb.replay(runs, fitted(pb.ParetoSet()), budget=BUDGET, times=[1.0])
     assert "a1" not in overall.pareto
-    by_class = pb.replay(runs, QUESTION, budget=BUDGET, times=[1.0], fit=quick_fit)
+    by_class = pb.replay(runs, fitted(QUESTION), budget=BUDGET, times=[1.0])
     assert set(by_class.pareto) == {"a1", "a2"}
-    assert by_class.eliminated["a3"].by in ("a1", "a2")
+    assert by_class.eliminated["a3"].rival in ("a1", "a2")
     some = {name: kind for name, kind in KINDS.items() if kind == "y"}
-    asked = pb.replay(runs, pb.ParetoSet(classes=some), budget=BUDGET, times=[1.0], fit=quick_fit)
+    asked = pb.replay(runs, fitted(pb.ParetoSet(classes=some)), budget=BUDGET, times=[1.0])
     assert set(asked.pareto) == {"a2"}
 
 
@@ -44,7 +44,7 @@ def test_a_member_of_one_class_is_seldom_eliminated():
     skill = {"x": (0.0, 0.0, -1.0), "y": (-2.0, 2.0, -3.0)}  # in x, a1 and a2 are equally good
     for seed in range(6):
         runs = record_runs(skill, seed)
-        result = pb.replay(runs, QUESTION, budget=BUDGET, times=[1.0], seed=seed, fit=quick_fit)
+        result = pb.replay(runs, fitted(QUESTION), budget=BUDGET, times=[1.0], seed=seed)
         wrong += "a1" in result.eliminated
         assert "a3" in result.eliminated
     assert wrong <= 1  # at most 1 in 20 is expected
@@ -52,7 +52,7 @@ def test_a_member_of_one_class_is_seldom_eliminated():
 
 def test_statuses_in_each_class():
     statuses = pb.assess_classes(record_runs(), KINDS, [1.0])
-    found = {name: [one.status for one in own] for name, own in statuses.items()}
+    found = {name: [one.kind for one in own] for name, own in statuses.items()}
     assert found == {
         "x": ["member", "dominated", "dominated"],
         "y": ["dominated", "member", "dominated"],

@@ -11,7 +11,7 @@ from polarbear.data.run import Run, Status, normalise_run
 from polarbear.errors import DataError
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Assessed, Decision, Eliminated, Forecast, Open
+from polarbear.racing.decisions import Decision, Forecast, Open
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -80,10 +80,14 @@ KEYS = st.builds(RunId, NAMES, NAMES, st.integers(0, 3))
 JOBS = st.builds(job, st.integers(), KEYS, st.floats(0, 9), st.none() | st.integers(0, 3))
 
 
-def assessed(name, prob):
-    return Assessed.of(Verdict(name, "member", prob))
-
-
+VERDICTS = st.builds(
+    Verdict,
+    NAMES,
+    st.sampled_from(["member", "dominated"]),
+    st.none() | st.floats(0, 1),
+    st.none() | NAMES,
+    decisive=st.lists(NAMES, max_size=2).map(tuple),
+)
 THREE = st.tuples(st.floats(0), st.floats(0), st.floats(0))
 EVENTS = st.one_of(
     st.builds(
@@ -117,8 +121,7 @@ EVENTS = st.one_of(
                 st.builds(Open, NAMES, NAMES, st.integers(1, 2**200), st.floats(0)), max_size=2
             ).map(tuple),
             st.integers(1, 64),
-            st.lists(st.builds(Eliminated, NAMES, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
-            st.lists(st.builds(assessed, NAMES, st.floats(0, 1)), max_size=2).map(tuple),
+            st.lists(VERDICTS, max_size=2).map(tuple),
             st.lists(NAMES, max_size=2).map(tuple),
             st.lists(st.tuples(NAMES, st.floats(0, 1e9)), max_size=2).map(tuple),
             st.none() | st.builds(Forecast, THREE, THREE),

@@ -4,7 +4,7 @@ import pytest
 import polarbear as pb
 from polarbear.racing import fitting
 from polarbear.racing.events import Decided
-from racers import PerLook
+from racers import PerLook, fitted
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_a_screening_fit_eliminates_nothing_and_a_full_fit_follows(runs, monkeyp
 
     monkeypatch.setattr(fitting, "MIN_SCREENING_CELLS", 0)
     monkeypatch.setattr(fitting, "default_fit", fit)
-    screened = pb.replay(runs, question, budget=budget, fit=fit)
+    screened = pb.replay(runs, fitted(question, fit), budget=budget)
     assert [one.algorithm for one in eliminated(screened)] == [
         one.algorithm for one in eliminated(thorough)
     ]

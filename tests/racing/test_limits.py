@@ -5,7 +5,7 @@ import pytest
 import polarbear as pb
 from polarbear.racing.events import Decided, from_json, to_json
 from polarbear.racing.planning import _informative_horizon
-from racers import PerLook, check_invariants, drive, race_of
+from racers import PerLook, check_invariants, drive, race_of, restore
 
 
 def made(race, name):
@@ -23,12 +23,12 @@ def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
     assert race.ended in ("resolved", "limits of candidates")
     assert set(before) <= {*race.pareto, *race.eliminated}
     if race.ended != "resolved":
-        assert race.verdict("good").status == "undecided"
+        assert race.verdict("good").kind == "undecided"
     if limit == 5:
         assert "its limit of runs is reached" in str(race.verdict("good"))
     check_invariants(race)
-    again = pb.Race.from_events([from_json(to_json(one)) for one in race.events], fit=race.fit)
-    assert again.state.limits == race.state.limits
+    again = restore([from_json(to_json(one)) for one in race.events])
+    assert again.state.members.limits == race.state.members.limits
     assert again.ask() == ()
 
 
@@ -65,8 +65,8 @@ def test_a_used_instance_is_informative_only_at_undecided_times():
     """Without this a late candidate ran where its rivals had been stopped before those times."""
     race = drive(race_of(("early", "late"), seed=2))
     state = race.state
-    instance = state.order[0]
-    state.observed_until[instance]["early"] = 2.0
+    instance = state.pool.order[0]
+    state.pool.observed_until[instance]["early"] = 2.0
     first, second, third = (1 << k for k in range(3))
     assert _informative_horizon(state, instance, {"early": third}) is None
     assert _informative_horizon(state, instance, {"early": first | third}) == 1.0

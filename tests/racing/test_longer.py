@@ -17,7 +17,7 @@ from polarbear.racing.planning import EXTENSION_FACTOR
 from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, PerLook, check_invariants, drive, history, quick_fit, race_of, solve
+from racers import PerLook, TIMES, check_invariants, drive, history, quick_fit, race_of, restore, solve
 
 NAMES = [f"f{k}" for k in range(12)]
 
@@ -66,7 +66,7 @@ def test_of_a_run_that_was_made_again_only_the_last_counts(race):
     # What the race decides by is what these runs show.
     rankings = pb.rank(race.runs.filter(algorithms=race.pareto), TIMES)
     assert race.posterior.draws.shape == quick_fit(rankings, seed=0).draws.shape
-    seen = race._rank_runs(race.state.decision_input)
+    seen = race._rank_runs(race.state.progress.decision_input)
     for name in NAMES:
         for time in TIMES:
             assert seen.order(name, time) == rankings.order(name, time)
@@ -90,10 +90,10 @@ def test_a_store_knows_them_as_well(race, tmp_path):
     with open_store(tmp_path / "race.db") as store:
         store.append(race.events)
         runs = store.runs()
-        again = Race.from_events(store.read(), fit=quick_fit)
+        again = restore(store.read())
     assert [key_of(run) for run in runs] == [key_of(run) for run in race.runs]
     assert history(again) == history(race)
-    assert again.state.extends == race.state.extends == longer(race)
+    assert again.state.ledger.extends == race.state.ledger.extends == longer(race)
 
 
 def test_a_longer_run_that_crashes_counts_with_what_it_found():
@@ -133,7 +133,7 @@ def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
                 key = next(iter(wanted))
                 short = next(run.until for run in one.runs if key_of(run)[:2] == key[:2])
                 one.remove(key.algorithm)
-                assert one.state.observed_until[key.instance][key.algorithm] == short
+                assert one.state.pool.observed_until[key.instance][key.algorithm] == short
                 one.add(key.algorithm)
                 drive(one)
                 check_invariants(one)

@@ -15,7 +15,7 @@ from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, PerLook, check_invariants, drive, quick_fit, race_of, solve
+from racers import PerLook, TIMES, check_invariants, drive, fitted, quick_fit, race_of, solve
 
 QUESTION = PerLook(certainty=0.9)
 BUDGET = pb.Budget(batch=(2, 8))
@@ -51,14 +51,14 @@ def test_one_that_is_lost_takes_nothing_away(until, status, tmp_path):
     (kept,) = (run for run in race.runs if key_of(run)[:2] == place)
     assert (kept.until, kept.status) == (short.until, status)
     assert np.array_equal(kept.value, short.value)
-    assert race.state.observed_until[instance][place[0]] == np.inf
+    assert race.state.pool.observed_until[instance][place[0]] == np.inf
     with open_store(tmp_path / "race.db") as store:
         store.append(race.events)
         (stored,) = (run for run in store.runs() if key_of(run)[:2] == place)
     assert (stored.until, stored.status) == (short.until, status)
     # And the race decides by these runs.
-    seen = race._rank_runs(race.state.decision_input)
-    made = pb.rank(race.runs.filter(algorithms=race.state.decision_input.algorithms), TIMES)
+    seen = race._rank_runs(race.state.progress.decision_input)
+    made = pb.rank(race.runs.filter(algorithms=race.state.progress.decision_input.algorithms), TIMES)
     assert all(seen.order(instance, time) == made.order(instance, time) for time in TIMES)
 
 
@@ -108,10 +108,10 @@ def nothing_is_left(race):
     """Whether a race that ended without an answer has seen all that it could, or has given up."""
     state = race.state
     until = {name: max(others.values()) for name, others in state.rivals().items()}
-    return state.given_up or all(
-        known[name] >= state.times[times.bit_length() - 1]
+    return state.pairs.given_up or all(
+        known[name] >= state.setup.times[times.bit_length() - 1]
         for name, times in until.items()
-        for known in state.observed_until.values()
+        for known in state.pool.observed_until.values()
         if name in known
     )
 
@@ -168,8 +168,8 @@ def test_loaded_runs_have_numbers_of_their_own(numbers):
     drive(race)
     assert race.spent.runs
     assert all(run.repetition >= 0 for run in race.runs)
-    seen = race._rank_runs(race.state.decision_input)
-    made = pb.rank(race.runs.filter(algorithms=race.state.decision_input.algorithms), TIMES)
+    seen = race._rank_runs(race.state.progress.decision_input)
+    made = pb.rank(race.runs.filter(algorithms=race.state.progress.decision_input.algorithms), TIMES)
     for instance in NAMES[:6]:
         for time in TIMES:
             assert sorted(seen.order(instance, time)) == sorted(made.order(instance, time))
@@ -186,9 +186,9 @@ def test_a_question_that_asks_for_more_looks_at_every_instance_again():
         )
     )
     race.extend(replace(QUESTION, certainty=0.99))
-    assert not race.state.next_cached
+    assert not race.state.pool.next_cached
     assert race.forecast is None
-    assert all(standing.instances is None for standing in race.statuses())
+    assert all(standing.instances is None for standing in race.verdicts())
 
 
 def test_repetitions_of_an_instance_are_one_instance():
@@ -215,7 +215,7 @@ def test_nobody_runs_alone_for_longer():
     )
     recorded, made = {key_of(run)[:2]: run.until for run in runs}, 0
     for seed in range(6):
-        race = pb.replay(runs, times=times, seed=seed, fit=quick_fit)
+        race = pb.replay(runs, fitted(), times=times, seed=seed)
         known = {}
         for jobs in (event.jobs for event in race.events if isinstance(event, Asked)):
             again = map_extensions(jobs)
@@ -250,7 +250,7 @@ def test_a_round_of_one_that_is_removed_decides_nothing_else():
         race.add("worst")
         while (jobs := race.ask()) and "worst" not in race.removed:
             for job in (
-                job for job in jobs if job.key in race.state.pending_rounds[race.state.current]
+                job for job in jobs if job.key in race.state.progress.pending[race.state.progress.current]
             ):
                 fails = job.algorithm == "worst"
                 lost = job.run([], [], until=0.0, status=Status.CRASHED)

@@ -34,7 +34,7 @@ def raced(store, **more):
     budget = pb.Budget(batch=(4, 4), runs=8)
     return pb.race(
         [good, bad], range(8), [10, 100], direction="minimize", budget=budget, store=store,
-        executor=1, **more
+        executor=1, question=pb.ParetoSet(**more)
     )  # fmt: skip
 
 

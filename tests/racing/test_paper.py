@@ -104,16 +104,17 @@ def compare(seed, n, n_times, shapes, step, missing, newcomers, **fields):
     prior = [
         {name: [float(u) for u in curve[:, k]] for k, name in enumerate(NAMES)} for curve in curves
     ]
+    asked = asdict(question)
+    del asked["fit"]
     twin = PaperRace(
-        NAMES[:n], n_times, prior, observe, samples=SAMPLES, batch=budget.batch, **asdict(question)
+        NAMES[:n], n_times, prior, observe, samples=SAMPLES, batch=budget.batch, **asked
     )
     race = Race(
         NAMES[:n],
         range(1, n_times + 1),
         direction="maximize",
-        question=question,
+        question=replace(question, fit=resampling_fit(curves)),
         budget=budget,
-        fit=resampling_fit(curves),
     )
     joins = {at: NAMES[n + k] for k, at in enumerate(dict.fromkeys(newcomers))}
     for round_ in range(MAX_ROUNDS):

@@ -25,7 +25,7 @@ from polarbear.racing.events import Asked, Decided, from_json, to_json
 from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
 from polarbear.racing.verifying import verify_decisions
-from racers import SKILL, PerLook, check_invariants, drive, history, quick_fit, race_of, solve
+from racers import PerLook, SKILL, check_invariants, drive, history, quick_fit, race_of, restore, solve
 
 SEEDS = st.integers(0, 10_000)
 POOLS = st.sampled_from([None, [f"f{k}" for k in range(12)]])
@@ -78,7 +78,7 @@ def test_asking_and_telling_bit_by_bit_changes_nothing(seed, data, overlap, fail
             race.tell(solve(jobs[k], fails))  # twice is once
     assert history(race) == history(whole)
     assert race.pareto == whole.pareto
-    assert race.state.requested == whole.state.requested
+    assert race.state.ledger.requested == whole.state.ledger.requested
 
 
 def test_nobody_waits_for_the_slowest_run():
@@ -111,7 +111,7 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
             race.tell(solve(job))
         assert race.ask() == ()
         assert race.pareto == ("good",)
-        assert race.state.requested.runs == 8
+        assert race.state.ledger.requested.runs == 8
         assert race.spent.runs == 4 + told
         check_invariants(race)
         race.add("bad")
@@ -136,7 +136,7 @@ def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
     lines = [to_json(event) for event in race.events]
     done = next(k for k in reversed(range(len(lines))) if '"added"' in lines[k][:20])
     for k in [*range(done + 1, len(lines)), len(lines)]:
-        again = Race.from_events(map(from_json, lines[:k]), fit=quick_fit)
+        again = restore(map(from_json, lines[:k]))
         drive(again, fails=0.1)
         assert history(again) == history(race), k
         assert again.pareto == race.pareto
@@ -154,7 +154,7 @@ def drive_some(race, runs):
 
 def test_a_restored_race_has_the_posterior_of_its_last_decision():
     race = drive(race_of(seed=3))
-    assert Race.from_events(race.events, fit=quick_fit).posterior == race.posterior
+    assert restore(race.events).posterior == race.posterior
     assert race_of().posterior is None
 
 
@@ -202,9 +202,9 @@ def test_it_finds_the_pareto_set_and_says_who_dominates():
     assert race.resolved
     assert race.pareto == ("early", "good", "late")
     assert set(race.eliminated) == {"bad", "worst"}
-    assert race.verdict("worst").status == "dominated"
+    assert race.verdict("worst").kind == "dominated"
     assert "is dominated by" in str(race.verdict("worst"))
-    assert race.verdict("good").status == "member"
+    assert race.verdict("good").kind == "member"
     assert "race of 5 algorithms" in str(race)
 
 
@@ -238,7 +238,7 @@ def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 2.0), ("early", 2.0)}
     assert race.verdict("bad").open == {"early": 2.0}
-    assert race.verdict("late").status == "member"
+    assert race.verdict("late").kind == "member"
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 1.0), ("early", 1.0)}
     tell_all(race)
@@ -269,7 +269,7 @@ def test_a_newcomer_runs_on_cached_instances_first():
     before = race.spent.runs
     race.add("worst")
     assert not race.resolved
-    assert race.verdict("worst").status == "undecided"
+    assert race.verdict("worst").kind == "undecided"
     jobs = race.ask()
     assert {job.algorithm for job in jobs} == {"worst"}
     assert {job.instance for job in jobs} <= set(used)
@@ -291,7 +291,7 @@ def drive_newcomer(works, failures):
         for job in jobs:
             broken = job.run([], [], until=0.0, status=Status.CRASHED)
             race.tell(solve(job) if job.algorithm != "bad" or works else broken)
-    assert Race.from_events(race.events, fit=quick_fit).state == race.state
+    assert restore(race.events).state == race.state
     return n_runs, race
 
 
@@ -336,7 +336,7 @@ def test_removed_algorithms_do_not_count_and_come_back_with_their_runs():
     gone = jobs[-1].algorithm
     assert all(job.algorithm != gone for job in race.ask())
     assert gone not in race.posterior.algorithms
-    assert race.verdict(gone).status == "removed"
+    assert race.verdict(gone).kind == "removed"
     race.tell(solve(jobs[-1]))  # late, and kept
     race.add(gone)
     drive(race)
@@ -391,7 +391,7 @@ def test_a_crossing_pair_is_settled_without_a_tolerance():
     budget = pb.Budget(batch=(8, 8), runs=400)
     race = drive(race_of(("early", "late"), seed=4, question=question, budget=budget))
     assert race.ended == "resolved"
-    assert [one.status for one in race.statuses()] == ["member", "member"]
+    assert [one.kind for one in race.verdicts()] == ["member", "member"]
 
 
 def test_earlier_runs_are_looked_at_before_any_is_asked_for():
@@ -403,7 +403,7 @@ def test_earlier_runs_are_looked_at_before_any_is_asked_for():
     assert race.runs == earlier
     jobs = race.ask()
     assert race.rounds == 1
-    assert len(race._state.open) < 6  # it has learnt from them
+    assert len(race._state.pairs.open) < 6  # it has learnt from them
     assert race.spent.runs == len(jobs)
     with pytest.raises(DataError, match="no algorithm named"):
         race_of(("good", "bad")).load(earlier)
@@ -433,7 +433,7 @@ def test_an_algorithm_that_met_no_other_keeps_nothing_from_being_decided(recwarn
     race.load(pb.Runs.from_records(alone, direction=earlier.direction, clock=earlier.clock))
     race.ask()
     assert set(race.eliminated) == {"worst"}
-    assert race.verdict("late").status == "undecided"
+    assert race.verdict("late").kind == "undecided"
     assert race.posterior.algorithms == ("good", "worst")
     assert race.posterior.diagnostics.trusted
     assert not [one for one in recwarn if issubclass(one.category, FitWarning)]
@@ -450,7 +450,7 @@ def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
     race.ask()
     assert race.rounds == 1
     assert race.posterior.algorithms == ("good", "worst")
-    assert race.verdict("late").status == "undecided"
+    assert race.verdict("late").kind == "undecided"
 
 
 def test_a_higher_certainty_brings_back_whom_they_doubt():
@@ -531,10 +531,10 @@ def test_who_fails_too_often_is_removed():
         fails = job.algorithm == "good"
         race.tell(job.run([], [], status=Status.KILLED) if fails else solve(job))
     race.ask()
-    assert race.verdict("good").status == "removed"
+    assert race.verdict("good").kind == "removed"
     assert any(getattr(event, "why", "") == "4 runs failed" for event in race.events)
     race.add("good")
-    assert race.verdict("good").status == "undecided"
+    assert race.verdict("good").kind == "undecided"
 
 
 def test_a_posterior_that_cannot_be_trusted_decides_nothing():
@@ -594,7 +594,7 @@ def test_everybody_dominated_in_a_circle_leaves_one():
         return Posterior(rankings.algorithms, rankings.times, draws, weight)
 
     names = ("bad", "early", "good")
-    race = Race(names, [1], direction="maximize", question=PerLook(certainty=0.6), fit=fit)
+    race = Race(names, [1], direction="maximize", question=PerLook(certainty=0.6, fit=fit))
     for job in race.ask():
         race.tell(job.run([1], [0.0]))
     race.ask()
@@ -665,7 +665,7 @@ class Accidents(RuleBasedStateMachine):
 
     @rule(certainty=st.sampled_from([0.8, 0.9]), more=st.integers(0, 30))
     def extend(self, certainty, more):
-        runs, time = self.race.state.requested
+        runs, time = self.race.state.ledger.requested
         limits = {"runs": runs + more, "time": time + 4 * more}
         overlap = self.race.budget.overlap
         self.race.extend(
@@ -683,7 +683,7 @@ class Accidents(RuleBasedStateMachine):
     @rule()
     def restart(self):
         lines = [to_json(event) for event in self.race.events]
-        again = Race.from_events(map(from_json, lines), fit=quick_fit)
+        again = restore(map(from_json, lines))
         assert again.events == self.race.events
         assert again._state == self.race._state
         self.race = again
@@ -695,8 +695,8 @@ class Accidents(RuleBasedStateMachine):
     def teardown(self):
         drive(self.race)
         check_invariants(self.race)
-        assert not self.race._state.wanted
-        assert not self.race._state.news
+        assert not self.race._state.progress.wanted
+        assert not self.race._state.progress.has_news
 
 
 TestAccidents = pytest.mark.slow(Accidents.TestCase)

@@ -12,7 +12,7 @@ from polarbear.errors import DataError
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Told
 from polarbear.reporting.content import make_document
-from racers import PerLook, drive, quick_fit, race_of
+from racers import PerLook, drive, fitted, race_of
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
@@ -32,7 +32,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert not found.resolved
     assert found.full == (420, 4_200_000)
     assert len(found.runs) < found.spent.runs == found.n_runs < 420
-    assert found.state.extends
+    assert found.state.ledger.extends
     assert found.spent.time == pytest.approx(found.runs.until.sum())
     assert 0.1 < found.saved < 0.9
     assert found.rounds > 2
@@ -43,7 +43,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_replay(mabbob):
     def once(seed):
-        found = pb.replay(mabbob, PerLook(certainty=0.9), seed=seed, fit=quick_fit)
+        found = pb.replay(mabbob, fitted(PerLook(certainty=0.9)), seed=seed)
         return found.events
 
     assert once(1) == once(1)
@@ -51,7 +51,7 @@ def test_the_same_seed_gives_the_same_replay(mabbob):
 
 
 def test_what_is_seen_is_what_was_recorded(mabbob):
-    found = pb.replay(mabbob, PerLook(certainty=0.8), times=[200, 1000, 5000], fit=quick_fit)
+    found = pb.replay(mabbob, fitted(PerLook(certainty=0.8)), times=[200, 1000, 5000])
     recorded = {(run.algorithm, run.instance): run for run in mabbob}
     for run in found.runs:
         whole = recorded[run.algorithm, run.instance]
@@ -67,7 +67,7 @@ def test_failed_short_missing_and_repeated_runs():
     every = [run for run in runs if (run.algorithm, run.instance) != ("a2", "i3")]
     runs = pb.Runs.from_records([*every, *more], direction="minimize")
     found = pb.replay(
-        runs, PerLook(certainty=0.99), budget=pb.Budget(retries=1, batch=(4, 8)), fit=quick_fit
+        runs, fitted(PerLook(certainty=0.99)), budget=pb.Budget(retries=1, batch=(4, 8))
     )
     assert found.full.runs == 119
     assert found.spent.time <= found.full.time
@@ -75,7 +75,7 @@ def test_failed_short_missing_and_repeated_runs():
 
 
 def test_limits_hold(mabbob):
-    found = pb.replay(mabbob, PerLook(), budget=pb.Budget(time=500_000), fit=quick_fit)
+    found = pb.replay(mabbob, fitted(PerLook()), budget=pb.Budget(time=500_000))
     assert found.ended == "budget of time spent"
     assert found.spent.time <= 500_000
     assert found.saved > 0.88
@@ -102,7 +102,7 @@ def test_a_notebook_shows_how_everybody_stands():
     found = pb.replay(runs)
     shown = found._repr_html_()
     assert "saved" in shown
-    assert all(html.escape(f"{one}.") in shown for one in found.statuses())
+    assert all(html.escape(f"{one}.") in shown for one in found.verdicts())
     assert "<td" in found._repr_html_()
 
 
@@ -120,7 +120,7 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
 def test_an_extended_run_costs_its_final_length():
     """A replay reads a recorded run on; its cost is that of the picture of the allocation."""
     race = pb.replay(pb.example())
-    assert race.state.extends
+    assert race.state.ledger.extends
     assert race.spent.time == pytest.approx(race.runs.until.sum())
     assert allocation_data(race).time.sum() == pytest.approx(race.spent.time)
     table = make_document(race)["race"]["allocation"]
@@ -145,7 +145,7 @@ def test_a_race_pays_for_runs_that_it_repeats_for_longer():
     race = next(
         one
         for seed in range(20)
-        if (one := drive(race_of(instances=names, seed=seed))).state.extends
+        if (one := drive(race_of(instances=names, seed=seed))).state.ledger.extends
     )
     told = sum(event.run.until for event in race.events if isinstance(event, Told))
     assert race.spent.time == pytest.approx(told)

@@ -13,7 +13,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.racing.verifying import verify_decisions
-from racers import quick_fit
+from racers import fitted, quick_fit
 
 FILE = Path(__file__).with_name("files") / "decisions.json"
 
@@ -63,7 +63,7 @@ def decisions_of(name, seed):
     fit = averaged if name in FITTED else quick_fit
     question, budget = RACES[name]
     runs = runs_of(seed)
-    replay = pb.replay(runs, question, budget=budget, times=TIMES, seed=seed, fit=fit)
+    replay = pb.replay(runs, fitted(question, fit), budget=budget, times=TIMES, seed=seed)
     jobs = [
         [job.algorithm, job.instance, job.repetition, job.horizon]
         for event in replay.events
@@ -74,8 +74,8 @@ def decisions_of(name, seed):
         "n_runs": len(jobs),
         "rounds": replay.rounds,
         "ended": replay.ended,
-        "eliminated": [[one.algorithm, one.by] for one in replay.eliminated.values()],
-        "statuses": {one.algorithm: one.status for one in replay.statuses()},
+        "eliminated": [[one.algorithm, one.rival] for one in replay.eliminated.values()],
+        "statuses": {one.algorithm: one.kind for one in replay.verdicts()},
     }
 
 

@@ -75,13 +75,13 @@ def test_failed_runs_are_counted_by_algorithm_with_and_without_a_reason(tmp_path
     race.tell(jobs[1].run([], [], until=0.0, status=Status.CRASHED), why="no licence")
     race.tell(jobs[2].run([1], [1], until=9.0, status=Status.OUT_OF_TIME), why="over the limit")
     race.tell(solve(jobs[3]))
-    assert race.status.failed == {"bad": 3}
+    assert race.status.runs.failed == {"bad": 3}
     assert "failed      3 runs of bad: no licence (1 run, on" in str(race)
     with pb.open_store(tmp_path / "race.db") as store:
         store.append(race.events)
         assert store.status().failed == {"bad": 3}
     race.withdraw(algorithm="bad", instance=jobs[1].instance)
-    assert race.status.failed == {"bad": 2}
+    assert race.status.runs.failed == {"bad": 2}
 
 
 @pytest.mark.parametrize("overlap", [0, 1])

@@ -11,7 +11,7 @@ from racing import equal_pairs
 import polarbear as pb
 from polarbear.inference.dominance import eliminate
 from polarbear.racing.state import Pair
-from racers import SKILL, PerLook, race_of, solve
+from racers import PerLook, SKILL, race_of, solve
 
 
 def check_agreement(race):
@@ -20,7 +20,7 @@ def check_agreement(race):
     if posterior is None or not posterior.diagnostics.trusted:
         return 0
     assert isinstance(question, pb.PaperParetoSet)
-    of_posterior = posterior.statuses(
+    of_posterior = posterior.verdicts(
         question.certainty,
         question.epsilon,
         elimination=question.elimination,
@@ -34,9 +34,9 @@ def check_agreement(race):
         compared += 1
         assert ours.status == theirs.status
         if ours.status == "dominated":
-            assert ours.prob_dominated == pytest.approx(theirs.prob_dominated)
+            assert ours.probability == pytest.approx(theirs.probability)
         else:
-            assert ours.prob_in_pareto == pytest.approx(theirs.prob_in_pareto, abs=1e-6)
+            assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)
         assert ours.rival == theirs.rival
         assert (ours.since, ours.until) == (theirs.since, theirs.until)
     return compared
@@ -67,7 +67,7 @@ def test_a_race_and_its_posterior_agree_after_every_round(seed, kind, focuses, *
             race.tell(solve(job))
     assert check_agreement(race)
     if kind is PerLook and race.resolved:
-        assert not any(one.status == "undecided" for one in race.statuses())
+        assert not any(one.kind == "undecided" for one in race.verdicts())
 
 
 def test_a_pair_that_later_evidence_contradicts_is_open_again():
@@ -90,7 +90,7 @@ def test_a_pair_that_later_evidence_contradicts_is_open_again():
                 race.tell(solve(job))
         race.ask()
         pair: Pair = ("early", "late")
-        assert (pair in race.state.open) == expected
+        assert (pair in race.state.pairs.open) == expected
 
 
 def test_a_circle_of_dominance_leaves_one():

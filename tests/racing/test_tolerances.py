@@ -9,6 +9,7 @@ import polarbear as pb
 from polarbear.cli.main import main
 from polarbear.racing.model import Model
 from polarbear.running.solvers.configuration import load
+from racers import fitted
 
 NEAR = {"a": 1.000, "b": 1.004, "c": 3.0}
 
@@ -34,7 +35,7 @@ def test_values_within_a_tolerance_tie_in_fit_and_replay():
     frame = pb.fit(data.columns(), direction="minimize", abs_tol=0.01, draws=500)
     np.testing.assert_allclose(frame.prob_better("a", "b"), tied.prob_better("a", "b"))
     assert pb.replay(data).pareto == ("a",)
-    assert pb.replay(data, fit={"rel_tol": 0.01}).pareto == ("a", "b")
+    assert pb.replay(data, fitted(None, {"rel_tol": 0.01})).pareto == ("a", "b")
     with pytest.raises(pb.DataError, match="pass rel_tol to polarbear.rank"):
         pb.fit(pb.rank(data), rel_tol=0.01)
 
@@ -45,7 +46,7 @@ def test_weights_of_instances_in_fit_and_replay():
     weights = {f"f{k}": 0.0 for k in range(6, 24)}
     weighted = pb.fit(data, weights=weights, draws=500)
     assert weighted.prob_better("a", "b")[0] > 0.9
-    race = pb.replay(data, pb.ParetoSet(certainty=0.9), fit={"weights": weights})
+    race = pb.replay(data, fitted(pb.ParetoSet(certainty=0.9), {"weights": weights}))
     assert race.posterior is not None
     assert race.posterior.prob_better("a", "b")[0] > 0.9
 
@@ -54,14 +55,14 @@ def test_weights_of_instances_in_fit_and_replay():
 def test_they_are_recorded_and_compared_on_resume(tmp_path):
     fit = {"rel_tol": 0.01, "abs_tol": 1e-6, "weights": {"f1": 2, "f2": 0.5}}
     model = Model.of(fit)
-    assert Model.from_plain(json.loads(json.dumps(model.plain()))) == model
+    assert Model.from_plain(json.loads(json.dumps(model.to_plain()))) == model
     assert model.fit_options()["weights"] == {"f1": 2.0, "f2": 0.5}
     assert "rel_tol 0.0 and not 0.01" in Model().describe_differences(model)
-    race = pb.Race(list("abc"), [1], direction="minimize", instances=["f1", "f2"], fit=fit)
+    race = pb.Race(list("abc"), [1], direction="minimize", instances=["f1", "f2"], question=pb.ParetoSet(fit=fit))
     assert pb.Race.from_events(race.events).events[0].model == model
     solvers = dict.fromkeys("ab", _solver)
     options = {"direction": "minimize", "budget": pb.Budget(runs=4), "clock": "reported"}
-    pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", fit=fit, **options).close()
+    pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", question=pb.ParetoSet(fit=fit), **options).close()
     with pytest.raises(pb.PolarBearError, match=r"rel_tol 0\.01 and not 0\.0"):
         pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", **options)
 
@@ -72,8 +73,8 @@ def test_they_are_said_in_the_file_of_a_race(tmp_path):
         '[solvers.a]\ncommand = ["true", "{instance}"]\npattern = "(?P<time>.) (?P<value>.)"\n'
         '[instances]\nnames = ["f1", "f2"]\n[fit]\nrel_tol = 0.01\n[fit.weights]\nf1 = 2\n'
     )
-    fit = load(tmp_path / "race.toml").fit
-    assert Model.of(fit).rank_options() == {"rel_tol": 0.01, "weights": {"f1": 2.0}}
+    question = load(tmp_path / "race.toml").question
+    assert question.model.rank_options() == {"rel_tol": 0.01, "weights": {"f1": 2.0}}
 
 
 def _solver(job):
@@ -91,7 +92,7 @@ def _solver(job):
 )
 def test_what_is_refused(fit, why):
     with pytest.raises(pb.DataError, match=why):
-        pb.Race(["a", "b"], [1], direction="minimize", fit=fit)
+        pb.Race(["a", "b"], [1], direction="minimize", question=pb.ParetoSet(fit=fit))
 
 
 def test_options_of_commands(tmp_path, capsys):

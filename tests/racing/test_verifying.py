@@ -9,7 +9,7 @@ import pytest
 import polarbear as pb
 from polarbear.racing.events import Asked, Decided, Told
 from polarbear.racing.verifying import verify_decisions
-from racers import drive, quick_fit, race_of
+from racers import drive, fitted, race_of
 
 TIMES = np.array([1.0, 2.0, 3.0])
 RACES = {
@@ -102,5 +102,5 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
 
 
 def test_the_quick_fit_is_not_the_one_of_the_store():
-    events = pb.replay(recorded(), times=TIMES, fit=quick_fit).events
+    events = pb.replay(recorded(), fitted(), times=TIMES).events
     assert any(not one.is_identical for one in verify_decisions(events))

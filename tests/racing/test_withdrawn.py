@@ -10,7 +10,7 @@ from polarbear.racing.events import Asked, Withdrawn, from_json, to_json
 from polarbear.racing.jobs import RunId
 from polarbear.racing.jobs import job as make_job
 from polarbear.racing.race import Race
-from racers import PerLook
+from racers import PerLook, restore
 
 TIMES = (1.0, 2.0)
 SKILL = {"good": 2.0, "fair": 1.7, "poor": 0.0}
@@ -32,7 +32,7 @@ def run_all(race, skill=SKILL):
 def race():
     """A race whose poor algorithm is eliminated."""
     names = [f"f{k}" for k in range(60)]
-    question = PerLook()
+    question = PerLook(fit=quick)
     budget = pb.Budget(batch=(8, 8), runs=100)
     race = Race(
         SKILL,
@@ -41,7 +41,6 @@ def race():
         instances=names,
         question=question,
         budget=budget,
-        fit=quick,
     )
     run_all(race)
     assert "poor" in race.eliminated
@@ -50,7 +49,7 @@ def race():
 
 def same_race(race):
     """The race that its events are."""
-    return Race.from_events(race.events, fit=quick)
+    return restore(race.events, fit=quick)
 
 
 def test_a_withdrawn_algorithm_starts_again(race):
@@ -60,7 +59,7 @@ def test_a_withdrawn_algorithm_starts_again(race):
     assert race.n_runs == runs - own == len(race.runs)
     assert "good" not in race.runs.algorithms
     assert set(race.pareto) == set(SKILL)  # what good eliminated is back
-    assert race.state.open.keys() == {("fair", "good"), ("fair", "poor"), ("good", "poor")}
+    assert race.state.pairs.open.keys() == {("fair", "good"), ("fair", "poor"), ("good", "poor")}
     assert len(race.events) == events + 1
     assert from_json(to_json(race.events[-1])) == race.events[-1]
     again = same_race(race)
@@ -87,8 +86,8 @@ def test_rankings_are_those_of_the_runs_that_are_left(race):
     """Whether the race has ranked them already, or has only its events."""
     race.withdraw("fair", "f3")
     race.withdraw(instance=race.runs.instances[-1])
-    basis = race.state.decision_input._replace(
-        algorithms=tuple(sorted(SKILL)), round=race.state.asked
+    basis = race.state.progress.decision_input._replace(
+        algorithms=tuple(sorted(SKILL)), round=race.state.progress.n_asked
     )
     live, replayed = race._rank_runs(basis), same_race(race)._rank_runs(basis)
     assert live == replayed
@@ -109,7 +108,7 @@ def test_an_instance_by_itself_is_left_out_until_it_is_offered_again(race):
 
 
 def test_runs_under_way_are_not_waited_for():
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=list("wxyz"), fit=quick)
+    race = Race(["a", "b"], TIMES, direction="maximize", instances=list("wxyz"), question=pb.ParetoSet(fit=quick))
     jobs = race.ask()
     for job in jobs[::2]:
         race.tell(job.run(TIMES, [1.0, 1.0]))
@@ -123,16 +122,16 @@ def test_runs_under_way_are_not_waited_for():
 
 
 def test_an_extended_run_is_withdrawn_as_a_whole():
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=["x", "y"], fit=quick)
+    race = Race(["a", "b"], TIMES, direction="maximize", instances=["x", "y"], question=pb.ParetoSet(fit=quick))
     for job in race.ask():
         race.tell(job.run([1.0], [1.0], until=1.0))
     longer = make_job(0, RunId("a", "x", 1), 2.0, 0)
-    race._record(Asked((longer,), race.state.asked))
+    race._record(Asked((longer,), race.state.progress.n_asked))
     race.tell(longer.run(TIMES, [1.0, 2.0]))
     assert [run.until for run in race.runs if run[:2] == ("a", "x")] == [2.0]
     assert race.withdraw("a", "x") == 2
     assert not [run for run in race.runs if run[:2] == ("a", "x")]
-    assert "a" not in race.state.observed_until["x"]
+    assert "a" not in race.state.pool.observed_until["x"]
     assert race.runs == same_race(race).runs
     again = {job.key for job in race.ask()}
     assert again == {RunId("a", "x", 2)}
@@ -141,7 +140,7 @@ def test_an_extended_run_is_withdrawn_as_a_whole():
 def test_an_algorithm_that_failed_out_comes_back_with_its_failures_withdrawn():
     budget = pb.Budget(batch=(4, 4), failures=2, runs=40)
     names = [f"f{k}" for k in range(30)]
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=names, budget=budget, fit=quick)
+    race = Race(["a", "b"], TIMES, direction="maximize", instances=names, budget=budget, question=pb.ParetoSet(fit=quick))
     for job in race.ask():
         failed = {"until": 0.0, "status": pb.Status.CRASHED}
         if job.algorithm == "a":
@@ -187,7 +186,7 @@ def test_no_reader_of_a_store_counts_them(race, kept, tmp_path, capsys):
         (event,) = store.of_kind(Withdrawn)
         assert sum(type(e).__name__ == "Told" for e in store.read()) == before  # on record
     assert (event.why, bool(event.at)) == ("licence", True)
-    assert (status.n_runs, status.n_withdrawn, len(runs)) == (before - own, own, before - own)
+    assert (status.n_runs, status.counts.withdrawn, len(runs)) == (before - own, own, before - own)
     assert "poor" in status.pareto
     assert len(status.store.run_statuses) == 2
     assert f"withdrawn   {own} runs" in str(status)

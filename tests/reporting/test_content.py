@@ -133,8 +133,8 @@ def test_the_statuses_of_a_race_are_those_that_the_race_gave():
         sentences = {
             content["algorithms"][one["algorithm"]]: one for one in content["verdict"]["sentences"]
         }
-        assert list(sentences) == [one.algorithm for one in replay.statuses()]
-        by_posterior = {one.algorithm: one for one in replay.posterior.statuses(certainty)}
+        assert list(sentences) == [one.algorithm for one in replay.verdicts()]
+        by_posterior = {one.algorithm: one for one in replay.posterior.verdicts(certainty)}
         for name, one in sentences.items():
             verdict = replay.verdict(name)
             assert one["status"] == verdict.status
@@ -162,8 +162,8 @@ def test_a_report_after_the_end_says_what_the_undecided_lack():
     truth = np.array([[1.5, 0, 0, -1, -0.5]] + [[0.3, 0.5, 0.4, -0.8, -1]] * 3)
     replay = pb.replay(pb.simulation.simulate_runs(truth, 40, seed=0))
     content = make_document(replay)
-    undecided = [one for one in replay.statuses() if one.status == "undecided"]
-    sure = [one for one in undecided if one.prob_in_pareto > 0.95]
+    undecided = [one for one in replay.verdicts() if one.kind == "undecided"]
+    sure = [one for one in undecided if one.probability > 0.95]
     assert replay.ended == "no instances left"
     assert sure
     texts = {one["algorithm"]: one["text"] for one in content["verdict"]["sentences"]}

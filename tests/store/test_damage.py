@@ -23,7 +23,7 @@ from polarbear.store import sqlite, writer_lock
 from polarbear.store.codec import blob_row
 from polarbear.store.opening import open_store
 from polarbear.store.repair import repair_store
-from racers import drive, quick_fit, race_of
+from racers import drive, race_of, restore
 
 
 @pytest.fixture(scope="module")
@@ -341,7 +341,7 @@ def test_repair_keeps_the_events_before_the_damage_and_the_runs_after_it(path, r
     events = read(new)
     assert events[: seq - 1] == race.events[: seq - 1]
     assert not any(isinstance(event, Asked | Decided) for event in events[seq:])
-    again = Race.from_events(events, fit=quick_fit)
+    again = restore(events)
     kept = {key_of(run) for run in again.runs}
     lost = key_of(race.events[seq - 1].run)
     assert kept == {key_of(run) for run in race.runs} - {lost}
@@ -361,7 +361,7 @@ def test_repair_of_every_truncated_file_is_a_race_or_an_error(sound, race, tmp_p
         except StoreError:
             assert not new.exists()
             continue
-        again = Race.from_events(read(new), fit=quick_fit)
+        again = restore(read(new))
         for run in again.runs:
             assert np.array_equal(run.value, runs[key_of(run)].value)
         saved = max(saved, again.n_runs)
@@ -381,7 +381,7 @@ def test_repair_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, tm
             found = repair_store(path, new)
         except StoreError:
             continue
-        again = Race.from_events(read(new), fit=quick_fit)
+        again = restore(read(new))
         for run in again.runs:
             assert np.array_equal(run.value, runs[key_of(run)].value)
         assert again.n_runs >= len(runs) - len(found.lost)

@@ -11,7 +11,7 @@ from polarbear.racing.jobs import RunId, job, key_of
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.store import merge, open_store, repair_store
-from racers import drive, quick_fit, race_of, solve
+from racers import drive, race_of, restore, solve
 
 WHOLE = Run("good", "f", (1.0, 2.0, 4.0), (1.0, 2.0, 3.0), 4.0)
 
@@ -43,7 +43,7 @@ def only_run(path):
     """The only run of a store, which its race also has."""
     with open_store(path, read_only=True) as store:
         (run,) = store.runs()
-        (same,) = Race.from_events(store.read(), fit=quick_fit).runs
+        (same,) = restore(store.read()).runs
     assert (key_of(run), run.until, run.status) == (key_of(same), same.until, same.status)
     return run.repetition, run.until, run.status, len(run.value)
 
@@ -159,15 +159,15 @@ def test_repair_makes_one_run_of_one_that_was_tried_again(tmp_path, lost):
     )
     repair_store(damaged(site(tmp_path / "1.db", *events), lost), tmp_path / "new.db")
     with open_store(tmp_path / "new.db", read_only=True) as store:
-        race = Race.from_events(store.read(), fit=quick_fit)
-        assert store.status().n_wanted == len(race.state.wanted)
+        race = restore(store.read())
+        assert store.status().n_wanted == len(race.state.progress.wanted)
     race.ask()
     counted = [
         run.until for run in race._ranked_runs._runs_on.get("f", []) if run.algorithm == "good"
     ]
     if lost != FIRST + 3:
         assert counted in ([], [4.0])
-        assert RunId("good", "f", 0) not in race.state.wanted
+        assert RunId("good", "f", 0) not in race.state.progress.wanted
     merge([tmp_path / "new.db"], tmp_path / "all.db")
     repetition, until, *_ = only_run(tmp_path / "all.db")
     assert (repetition, until) == (0, 1.0 if lost == FIRST + 3 else 4.0)

@@ -13,7 +13,7 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.store import merge, open_store
-from racers import TIMES, drive, quick_fit, race_of, solve
+from racers import TIMES, drive, race_of, restore, solve
 
 NAMES = [f"f{k}" for k in range(12)]
 
@@ -38,7 +38,7 @@ def test_the_runs_of_all_sites_count_in_one_race(where, tmp_path):
     again = merge(paths, where)
     assert (again.runs, again.conflicts) == (0, ())
     with open_store(where) as store:
-        race = Race.from_events(store.read(), fit=quick_fit)
+        race = restore(store.read())
         assert set(map(key_of, race.runs)) == keys
         assert race.pareto == ("bad", "early", "good")  # nothing was decided by all of them yet
         drive(race)

@@ -24,7 +24,7 @@ from polarbear.racing.jobs import key_of
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.store import merge, open_store, repair_store
-from racers import quick_fit, race_of, solve
+from racers import race_of, restore, solve
 
 NAMES = ("early", "late", "good")
 INSTANCES = [f"f{k}" for k in range(4)]
@@ -69,7 +69,7 @@ class Site:
 
     def restore(self):
         with open_store(self.path, read_only=True) as store:
-            self.race = Race.from_events(store.read(), fit=quick_fit, keep=False)
+            self.race = restore(store.read(), keep=False)
 
     def runs(self, path=None):
         with open_store(path or self.path, read_only=True) as store:
@@ -118,7 +118,7 @@ class Paths(RuleBasedStateMachine):
                 return
             one.store()
             one.told += told
-            assert {key_of(run) for _, run in one.told} == one.race.state.arrived
+            assert {key_of(run) for _, run in one.told} == one.race.state.ledger.arrived
         assert one.runs() == expected(one.told)
 
     @rule(site=SITES, name=st.sampled_from(["twin", "bad"]))
@@ -149,7 +149,7 @@ class Paths(RuleBasedStateMachine):
             merged = {key_of(run)[:2]: run for run in store.runs()}
             assert len(merged) == len(store.runs())
             refused = [plain(conflict.refused.run) for conflict in store.conflicts()]
-            Race.from_events(store.read(), fit=quick_fit).ask()
+            restore(store.read()).ask()
         assert times == 1 or found.runs == 0
         for one in self.sites:
             for run in counting(one):
@@ -179,9 +179,9 @@ class Paths(RuleBasedStateMachine):
         kept = [(seed, run) for seed, run in one.told if key_of(run) != gone]
         assert one.runs(new) == expected(kept)
         with open_store(new, read_only=True) as store:
-            race = Race.from_events(store.read(), fit=quick_fit)
+            race = restore(store.read())
         for job in race.ask():
-            assert job.key not in race.state.arrived
+            assert job.key not in race.state.ledger.arrived
 
 
 def counting(site):

@@ -10,7 +10,7 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.events import MAX_REASON, Ended, Failed, from_json, to_json
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.reporting.content import make_document
-from racers import drive, quick_fit, race_of
+from racers import drive, fitted, race_of
 
 
 def good(job):
@@ -32,7 +32,7 @@ def raced(store, **more):
     budget = Budget(batch=(1, 1), runs=3, **more)
     return pb.race(
         [good, crashes, hangs], range(3), [10, 100], direction="minimize", budget=budget,
-        store=store, executor=1, limits=pb.Limits(wall_seconds=0.7), fit=quick_fit,
+        store=store, executor=1, limits=pb.Limits(wall_seconds=0.7), question=fitted(),
     )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ def test_reasons_outlive_the_coordinator(tmp_path, capsys):
         again = pb.Race.from_events(store.read())
         status = store.status()
     assert (again.failures, again.ended) == (said, ended)
-    assert (status.failures, status.ended) == (said, ended)
+    assert (status.runs.why, status.ended) == (said, ended)
     with raced(path) as resumed:  # the same call again: nothing to do
         assert (resumed.failures, resumed.ended) == (said, ended)
     capsys.readouterr()

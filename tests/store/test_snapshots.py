@@ -18,7 +18,7 @@ from polarbear.racing.race import Race
 from polarbear.store import race_snapshot
 from polarbear.store.codec import blob_row
 from polarbear.store.restoring import restore_race
-from racers import quick_fit, race_of, solve
+from racers import asked_by, race_of, restore, solve
 
 NAMES = ("early", "late", "good")
 
@@ -52,8 +52,8 @@ def same(path, *, uses=True):
     with open_store(path, read_only=True) as store:
         assert (store.verify()[1] is not None) == uses
         kept, replayed = (
-            restore_race(store, fit=quick_fit),
-            Race.from_events(store.read(), fit=quick_fit, keep=False),
+            restore_race(store, question=asked_by(store)),
+            restore(store.read(), keep=False),
         )
         assert kept.state == replayed.state
         orders = ("order", "pool", "wanted", "eliminated", "open", "removed", "used", "horizons")
@@ -94,7 +94,7 @@ def test_a_race_resumed_from_a_snapshot_is_the_race_of_its_events(overlap, chang
         race = begin(path, overlap=overlap)
         for what, snapshot in changes:
             with open_store(path) as store:
-                race = restore_race(store, fit=quick_fit)
+                race = restore_race(store, question=asked_by(store))
                 if what == "add" and "twin" not in race.pareto:
                     race.add("twin")
                 elif what == "remove" and len(race.pareto) > 2:
@@ -102,7 +102,7 @@ def test_a_race_resumed_from_a_snapshot_is_the_race_of_its_events(overlap, chang
                 elif what == "back" and race.eliminated:
                     race.add(next(iter(race.eliminated)))
                 elif what == "withdraw":
-                    race.withdraw("good", race.state.order[0])
+                    race.withdraw("good", race.state.pool.order[0])
                 elif what == "extend":
                     race.extend(
                         ParetoSet(certainty=0.999),
@@ -118,7 +118,7 @@ def test_a_snapshot_is_resumed_from_in_every_database(where):
     assert race.posterior.algorithms  # the store is closed by now; it is opened again
     with open_store(where) as store:
         assert store._hash.last == 0
-        assert restore_race(store, fit=quick_fit).n_runs
+        assert restore_race(store, question=asked_by(store)).n_runs
         assert store._hash.last == store.n_events  # the snapshot has them all
 
 
@@ -176,7 +176,7 @@ def test_a_snapshot_in_doubt_is_not_used_and_is_replaced(tmp_path, monkeypatch, 
     spoil(path)
     same(path, uses=False)
     with open_store(path) as store:
-        race = restore_race(store, fit=quick_fit)
+        race = restore_race(store, question=asked_by(store))
         steps(race, store, 1)
     same(path)
 
@@ -185,7 +185,7 @@ def test_a_snapshot_of_other_events_other_code_or_another_model_is_not_used(tmp_
     path = tmp_path / "race.db"
     begin(path)
     with open_store(path, read_only=True) as store:
-        tolerant = restore_race(store, fit={"abs_tol": 0.5})
+        tolerant = restore_race(store, question=asked_by(store, {"abs_tol": 0.5}))
         assert tolerant._ranked_runs._ranked is None  # those of the snapshot have no tolerance
         assert tolerant.state == Race.from_events(store.read()).state
     monkeypatch.setattr(race_snapshot, "fingerprint_code", lambda: "another version")
@@ -243,5 +243,5 @@ def test_a_store_without_a_snapshot_gets_one(tmp_path):
     begin(path, snapshot=False)
     same(path, uses=False)
     with open_store(path) as store:
-        steps(restore_race(store, fit=quick_fit), store, 1)
+        steps(restore_race(store, question=asked_by(store)), store, 1)
     same(path)

@@ -17,7 +17,7 @@ from killing import fork
 from polarbear.data.run import Run, Status
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Decision, Eliminated, Open
+from polarbear.racing.decisions import Decision, Open
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -34,7 +34,7 @@ from polarbear.racing.model import Model
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.state import key_of
 from polarbear.store.opening import open_store
-from racers import drive, quick_fit, race_of, solve
+from racers import drive, race_of, restore, solve
 
 BEGIN = Started(
     7, (1.0, 2.0, 4.0), "minimize", "evaluations", False, ParetoSet(), Budget(time=1e9), Model()
@@ -76,7 +76,7 @@ SMALL = st.one_of(
             Decision(
                 (Open("b", "1", 0b111),),
                 8,
-                eliminated=(Eliminated("a", "b", 0.99),),
+                verdicts=(Verdict("a", "dominated", 0.99, rival="b"),),
                 problems=("no",),
             ),
         )
@@ -199,7 +199,7 @@ def test_a_race_goes_on_where_its_store_ends(where):
     while True:
         with open_store(where) as store:  # the same call again and again
             if store.n_events:
-                race = pb.Race.from_events(store.read(), fit=quick_fit)
+                race = restore(store.read())
             else:
                 race = race_of(seed=3)
             before = store.n_events
@@ -217,13 +217,13 @@ def test_a_race_goes_on_where_its_store_ends(where):
     assert race.pareto == whole.pareto
     assert race.eliminated == whole.eliminated
     with open_store(where, read_only=True) as store:
-        light = pb.Race.from_events(store.read(arrays=True), fit=quick_fit)
+        light = restore(store.read(arrays=True))
     assert light.runs == race.runs
     assert (light.eliminated, light.spent) == (race.eliminated, race.spent)
     with open_store(where, read_only=True) as reader:
         assert reader.runs() == race.runs
         seen = reader.status()
-        assert list(seen.statuses) == race.statuses()
+        assert list(seen.verdicts) == race.verdicts()
         assert seen == replace(race.status, store=seen.store)
         assert seen.n_wanted == 0
         assert "eliminated" in str(seen)
@@ -244,7 +244,7 @@ def test_the_status_knows_what_is_wanted(store):
     race.add("bad")
     store.append(race.events[store.n_events :])
     seen = store.status()
-    assert list(seen.statuses) == race.statuses()
+    assert list(seen.verdicts) == race.verdicts()
 
 
 def test_one_store_for_each_race(store):

@@ -69,7 +69,7 @@ def test_the_ends_of_a_pair_are_its_statuses():
             certainty=0.95,
             resolution="at_par",
         )
-        kinds = tuple(one.status for one in derive_verdicts(claims, EPSILON))
+        kinds = tuple(one.kind for one in derive_verdicts(claims, EPSILON))
         end = int(end_of(np.array(float(won)), np.array(float(n - won)), "per_member", 0.95))
         assert end == expected[kinds]
         seen.add(end)
@@ -82,7 +82,7 @@ def test_newcomers_have_the_thresholds_of_a_race():
     newcomers = [f"n{k}" for k in range(1, 5)]
     for name in newcomers:
         race.add(name)
-    factors = np.exp(race.state.entries.log_thresholds(["good", *newcomers], certainty=0.95)) * 0.05
+    factors = np.exp(race.state.members.entries.log_thresholds(["good", *newcomers], certainty=0.95)) * 0.05
     for k in range(1, 5):
         assert factors[k][0] == pytest.approx(multiplicity(1, k))
         assert factors[0][k] == pytest.approx(multiplicity(k + 1))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import polarbear as pb
 from polarbear.racing.events import Started
 from polarbear.store.log import Store
-from racers import PerLook
+from racers import PerLook, solve
 
 TIMES = (10.0, 30.0, 100.0)
 SKILL = {
@@ -65,11 +65,10 @@ def run(store=None, executor=1, seconds=0.0, budget=SHORT, **more):
         instance,
         TIMES,
         direction="maximize",
-        question=more.pop("question", QUESTION),
+        question=replace(more.pop("question", QUESTION), fit=more.pop("fit", quick)),
         budget=budget,
         store=store,
         executor=executor,
-        fit=more.pop("fit", quick),
         **more,
     )
 

@@ -28,7 +28,7 @@ from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
 from polarbear.store.opening import open_store
-from racers import quick_fit, race_of, solve
+from racers import race_of, restore, solve
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "store_kills.md"
 NAMES = ("early", "late", "good", "twin", "bad")  # two of them are never settled
@@ -67,7 +67,7 @@ def coordinate(where, seed, say):
     with open_store(where) as store:
         say(store.n_events)
         race = (
-            Race.from_events(store.read(), fit=quick_fit)
+            restore(store.read())
             if store.n_events
             else race_of(NAMES, **SETTING, seed=seed)
         )

@@ -13,6 +13,7 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import all_pairs
 from polarbear.racing.questions import stored
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 
 
@@ -84,8 +85,25 @@ def solve(job, fails=0.0):
 
 
 def race_of(names=("early", "late", "good", "bad"), *, fit=quick_fit, **more):
-    more = {"question": PerLook(certainty=0.9), "budget": Budget(batch=(2, 8), runs=400), **more}
-    return Race(names, TIMES, direction="maximize", fit=fit, **more)
+    question = replace(more.pop("question", PerLook(certainty=0.9)), fit=fit)
+    more = {"budget": Budget(batch=(2, 8), runs=400), **more}
+    return Race(names, TIMES, direction="maximize", question=question, **more)
+
+
+def fitted(question=None, fit=quick_fit):
+    """A question whose posteriors take no time."""
+    return replace(ParetoSet() if question is None else question, fit=fit)
+
+
+def restore(events, fit=quick_fit, **more):
+    """The race of some events, with a fit that these do not hold."""
+    events = list(events)
+    return Race.from_events(events, question=replace(events[0].question, fit=fit), **more)
+
+
+def asked_by(store, fit=quick_fit):
+    """The question of the race in a store, with a fit that this does not hold."""
+    return replace(store.started().question, fit=fit)
 
 
 def drive(race, fails=0.0, order=None):
@@ -104,32 +122,32 @@ def history(race):
 def check_invariants(race):
     """What is true of every race at every moment."""
     state = race._state
-    assert state.racing.isdisjoint(state.eliminated)
-    assert state.racing.isdisjoint(state.removed)
-    assert state.eliminated.keys().isdisjoint(state.removed)
-    everybody = state.racing | set(state.removed) | set(state.eliminated)
-    for found in state.eliminated.values():
-        assert found.by in everybody
-        assert found.by != found.algorithm
+    assert state.members.racing.isdisjoint(state.members.eliminated)
+    assert state.members.racing.isdisjoint(state.members.removed)
+    assert state.members.eliminated.keys().isdisjoint(state.members.removed)
+    everybody = state.members.racing | set(state.members.removed) | set(state.members.eliminated)
+    for found in state.members.eliminated.values():
+        assert found.rival in everybody
+        assert found.rival != found.algorithm
         if isinstance(race.question, PaperParetoSet):
             assert found.probability >= race.question.certainty
-    for (a, b), times in state.open.items():
-        assert {a, b} <= state.racing
-        assert 0 < times < 1 << len(state.times)
-    for key, job in state.wanted.items():
+    for (a, b), times in state.pairs.open.items():
+        assert {a, b} <= state.members.racing
+        assert 0 < times < 1 << len(state.setup.times)
+    for key, job in state.progress.wanted.items():
         assert key == job.key
-        assert key not in state.arrived
-        assert key.algorithm in state.racing
-    again = sum(key in state.arrived for key in state.extends)
+        assert key not in state.ledger.arrived
+        assert key.algorithm in state.members.racing
+    again = sum(key in state.ledger.arrived for key in state.ledger.extends)
     assert race.n_runs - again <= len(race.runs) <= race.n_runs
-    spent = race.state.requested
-    assert spent.runs >= len(state.ever_requested)
+    spent = race.state.ledger.requested
+    assert spent.runs >= len(state.ledger.ever_requested)
     assert spent.time >= 0
-    for round_, tickets in state.pending_rounds.items():
-        assert round_ >= state.current
-        assert all((key in state.wanted) == (run.status is None) for key, run in tickets.items())
-    assert set(state.wanted) <= {
-        key for tickets in state.pending_rounds.values() for key in tickets
+    for round_, tickets in state.progress.pending.items():
+        assert round_ >= state.progress.current
+        assert all((key in state.progress.wanted) == (run.status is None) for key, run in tickets.items())
+    assert set(state.progress.wanted) <= {
+        key for tickets in state.progress.pending.values() for key in tickets
     }
     if race.budget.runs is not None:
         assert spent.runs <= race.budget.runs

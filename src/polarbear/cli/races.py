@@ -116,7 +116,11 @@ def _run_race(arguments: argparse.Namespace) -> int:
 
 def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store: str) -> None:
     from polarbear.coordinator.run_race import run_race
+    from polarbear.store.opening import open_store
 
+    if arguments.accept_changes:
+        with open_store(store) as opened:
+            opened.accept_changes()
     with _choose_view(arguments, store) as watch:
         result = run_race(
             race.setup,
@@ -125,13 +129,11 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             store=store,
             executor=_choose_executor(arguments),
             seed=race.seed,
-            fit=race.fit,
             progress=watch,
-            accept_changes=arguments.accept_changes,
         )
     with result:
         if not arguments.json:
-            print(escape_output("\n".join(map(str, [result, *result.statuses()]))))
+            print(escape_output("\n".join(map(str, [result, *result.verdicts()]))))
         else:
             plain = result.status.to_dict() | {"store": {"name": hide_passwords(store)}}
             plain["provenance"] = collect_provenance(arguments, posterior=result.posterior)
@@ -249,22 +251,28 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
 
 
 def _run_gate(arguments: argparse.Namespace) -> int:
-    from polarbear.coordinator.gate import gate
+    from polarbear.coordinator.gate import NEW, OLD, race_versions
     from polarbear.errors import PolarBearError
     from polarbear.racing.budget import Budget
+    from polarbear.racing.questions.no_worse import NoWorse
     from polarbear.running.solvers.commands import Command
 
     try:
         if arguments.markdown:
             check_output_path(arguments.markdown)
-        answer = gate(
-            Command(arguments.old, pattern=arguments.pattern),
-            Command(arguments.new, pattern=arguments.pattern),
+        answer = race_versions(
+            {
+                OLD: Command(arguments.old, pattern=arguments.pattern),
+                NEW: Command(arguments.new, pattern=arguments.pattern),
+            },
             _list_instances(arguments.instances, arguments.reuse),
             [float(time) for time in arguments.budgets.split(",")],
             direction=arguments.direction,
-            epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
-            certainty=arguments.certainty,
+            question=NoWorse(
+                OLD,
+                epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
+                certainty=arguments.certainty,
+            ),
             budget=Budget(runs=arguments.max_runs),
             store=arguments.store,
             executor=arguments.workers,

@@ -1,6 +1,7 @@
 """Commands that resample or replay results: calibration, replay."""
 
 import argparse
+from dataclasses import replace
 
 import polarbear
 from polarbear.cli.answers import print_answer
@@ -170,12 +171,13 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     if arguments.between is None:
         if {"regret", "size"} & given.keys():
             raise DataError("--regret and --size are about a choice: pass --between as well")
-        return question_from_plain({"kind": arguments.question, **given})
+        question = question_from_plain({"kind": arguments.question, **given})
+        return replace(question, fit=get_fit_options(arguments))
     if arguments.question != "ParetoSet":
         raise DataError(f"--between asks for a choice, not for {arguments.question}: pass only one")
-    return question_from_plain(
-        {"kind": "Choice", "preference": {"between": list(arguments.between)}, **given}
-    )
+    preference = {"between": list(arguments.between)}
+    question = question_from_plain({"kind": "Choice", "preference": preference, **given})
+    return replace(question, fit=get_fit_options(arguments))
 
 
 def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":
@@ -194,9 +196,8 @@ def _run_replay(arguments: argparse.Namespace) -> int:
         budget=_make_budget(arguments),
         times=choose_times(runs, arguments),
         seed=arguments.seed,
-        fit=get_fit_options(arguments),
     )
-    lines = [str(replayed), *(str(status) for status in replayed.statuses())]
+    lines = [str(replayed), *(str(one) for one in replayed.verdicts())]
     plain = {
         **replayed.status.to_dict(),
         "used": replayed.used,
@@ -216,7 +217,6 @@ def _run_replays(
         range(arguments.seed, arguments.seed + arguments.repeat),
         choose_times(runs, arguments),
     )
-    fit = get_fit_options(arguments)
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
         replays = polarbear.replay_many(
             runs,
@@ -224,7 +224,6 @@ def _run_replays(
             budget=_make_budget(arguments),
             times=times,
             seeds=seeds,
-            fit=fit,
             map=pool.map,
         )
     plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}

@@ -202,11 +202,11 @@ def _run_forget(arguments: argparse.Namespace) -> int:
             )
         store.append(race.events, status=race.status)
     readmitted = [name for name in race.pareto if name not in before]
-    plain = {"withdrawn": runs, "back": readmitted, "open": len(race.state.open)}
+    plain = {"withdrawn": runs, "back": readmitted, "open": len(race.state.pairs.open)}
     text = (
         f"{format_count(runs, 'run')} withdrawn, kept in {arguments.store}\n"
         f"  back in the race  {format_list(readmitted)}\n"
-        f"  open again        {format_count(len(race.state.open), 'pair')}; "
+        f"  open again        {format_count(len(race.state.pairs.open), 'pair')}; "
         "`polarbear race` decides them"
     )
     print_answer(arguments, text, plain)

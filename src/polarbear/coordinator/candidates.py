@@ -27,7 +27,6 @@ from typing import Any
 
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.jobs import derive_seed
-from polarbear.running.solvers.environment import restrict_environment
 from polarbear.running.solvers.job import RunningJob
 from polarbear.running.solvers.setup import Solver
 from polarbear.running.workers.child import seed_generators
@@ -115,19 +114,15 @@ class CandidateSolver:
     """A solver that makes a candidate's solver in the process of a run, and calls it.
 
     All candidates have the same random seed on an instance. So copies have the same runs, and
-    comparisons use common random numbers. Of the environment variables they see those that
-    programs need, and ``environment``: an error message with a secret would be kept.
+    comparisons use common random numbers.
     """
 
     candidate: Candidate
     make_solver: Callable[[Any], Solver]
     seed: int
-    environment: tuple[str, ...] = ()
 
     def __call__(self, job: RunningJob) -> Any:
         """Run the candidate; print the traceback if it fails, because output is recorded."""
-        if job.in_own_process:
-            restrict_environment(self.environment)
         job.seed = derive_seed(self.seed, ["candidate", job.name])
         seed_generators(job.seed)
         try:

@@ -70,7 +70,7 @@ def measure_fitness(
     chosen = runs.filter(algorithms=_choose(runs, [reference, *names, *race.pareto]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        rankings = rank(chosen, times, **race.state.model.rank_options())
+        rankings = rank(chosen, times, **race.state.setup.model.rank_options())
     known = {*rankings.algorithms}
     if reference not in known:
         return {}
@@ -90,7 +90,7 @@ def _estimate_utilities(
 
     A Dirichlet prior is replaced by one that is relative to the reference.
     """
-    model = race.state.model
+    model = race.state.setup.model
     if model.method != "laplace" or model.function or len(rankings.algorithms) == 1:
         posterior = fit_posterior(race.fit, rankings, 0, 0)  # another method, a user's function
         if posterior is None:

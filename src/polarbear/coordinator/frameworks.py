@@ -53,7 +53,7 @@ def judge_proposals(
     equivalent to another does not count as new.
 
     >>> def judge(candidate, *, label=""):
-    ...     return Judgement(label, "member", 0.9, fitness=1 / (1 + (candidate - 3) ** 2))
+    ...     return Judgement(Verdict(label, "member", 0.9), fitness=1 / (1 + (candidate - 3) ** 2))
     >>> judgements = judge_proposals(judge, len, 4)
     >>> [round(judgement.fitness, 2) for judgement in judgements]
     [0.1, 0.2, 0.5, 1.0]
@@ -77,7 +77,7 @@ def _is_stable(judgements: Sequence[Judgement], patience: int | None) -> bool:
         return False
     return not any(
         judgement.is_accepted
-        and judgement.status not in ("equivalent", "baseline")
+        and judgement.verdict.kind not in ("equivalent", "baseline")
         and judgement.copy_of is None
         for judgement in judgements[-patience:]
     )
@@ -94,7 +94,7 @@ def make_optuna_objective(
     pruning with several values. ``trial.user_attrs["judgement"]`` is the judgement as JSON.
 
     >>> def judge(candidate, *, label=""):
-    ...     return Judgement(label, "member", 0.9, fitness=1 / (1 + candidate["x"] ** 2))
+    ...     return Judgement(Verdict(label, "member", 0.9), fitness=1 / (1 + candidate["x"] ** 2))
     >>> def suggest(trial):
     ...     return {"x": trial.suggest_float("x", -1, 1)}
     >>> objective = make_optuna_objective(judge, suggest)
@@ -110,7 +110,7 @@ def make_optuna_objective(
             return list(judgement.prob_ahead)
         if not judgement.is_accepted:
             optuna = require("optuna", extra="optuna")
-            trial.report(judgement.fitness, step=judgement.runs)
+            trial.report(judgement.fitness, step=judgement.cost.runs)
             raise optuna.TrialPruned(str(judgement))
         return judgement.fitness
 
@@ -141,10 +141,12 @@ class GepaAdapter:
         adapter = require("gepa.core.adapter", extra="gepa")
         judgement = self.judge(candidate[self.component])
         ahead = dict(zip(judgement.times, judgement.prob_ahead, strict=True))
-        scores = [0.0 if judgement.status == "removed" else ahead[float(time)] for time in batch]
+        scores = [
+            0.0 if judgement.verdict.kind == "removed" else ahead[float(time)] for time in batch
+        ]
         traces = [judgement] * len(batch) if capture_traces else None
         return adapter.EvaluationBatch(
-            outputs=[judgement.status] * len(batch), scores=scores, trajectories=traces
+            outputs=[judgement.verdict.kind] * len(batch), scores=scores, trajectories=traces
         )
 
     def make_reflective_dataset(
@@ -153,7 +155,7 @@ class GepaAdapter:
         """Return the judgement of a candidate as feedback for GEPA's next prompt."""
         del candidate
         judgement: Judgement = eval_batch.trajectories[0]
-        record = {"Status": judgement.status, "Feedback": judgement.describe("long")}
+        record = {"Verdict": judgement.verdict.kind, "Feedback": judgement.describe("long")}
         return {name: [record] for name in components_to_update}
 
 
@@ -161,7 +163,7 @@ class GepaAcceptance:
     """GEPA's acceptance criterion: accept a proposal that is neither dominated nor removed.
 
     >>> def judge(candidate, *, label=""):
-    ...     return Judgement("c1", "dominated", 0.01, 0.2, rival="reference")
+    ...     return Judgement(Verdict("c1", "dominated", 0.99, rival="reference"), 0.2)
     >>> from types import SimpleNamespace
     >>> proposal = SimpleNamespace(candidate={"code": "..."})
     >>> GepaAcceptance(judge).should_accept(proposal, None)
@@ -195,7 +197,7 @@ def evaluate_for_openevolve(judge: JudgeFunction, program_path: str | PathLike[s
     judgement = judge(Path(program_path).read_text("utf-8"))
     metrics = {
         "combined_score": judgement.fitness,
-        "runs": float(judgement.runs),
+        "runs": float(judgement.cost.runs),
         "accepted": float(judgement.is_accepted),
     }
     return results.EvaluationResult(
@@ -214,7 +216,7 @@ def evaluate_for_shinka(
 
     >>> import json, tempfile
     >>> def judge(candidate, *, label=""):
-    ...     return Judgement("c1", "member", 0.9, fitness=len(candidate) / 100)
+    ...     return Judgement(Verdict("c1", "member", 0.9), fitness=len(candidate) / 100)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     program, results = Path(folder, "main.py"), Path(folder, "results")
     ...     _ = program.write_text("# EVOLVE-BLOCK-START\nsolve = 3\n# EVOLVE-BLOCK-END\n")
@@ -226,12 +228,12 @@ def evaluate_for_shinka(
     """
     lines = Path(program_path).read_text("utf-8").splitlines()
     judgement = judge("\n".join(line for line in lines if "EVOLVE-BLOCK" not in line))
-    is_correct = judgement.status != "removed"
+    is_correct = judgement.verdict.kind != "removed"
     files = {
         "metrics": {
             "combined_score": judgement.fitness,
-            "public": {"status": judgement.status, "fitness": round(judgement.fitness, 3)},
-            "private": {"name": judgement.name, "runs": judgement.runs},
+            "public": {"verdict": judgement.verdict.kind, "fitness": round(judgement.fitness, 3)},
+            "private": {"name": judgement.name, "runs": judgement.cost.runs},
             "text_feedback": judgement.describe("long"),
         },
         "correct": {"correct": is_correct, "error": None if is_correct else str(judgement)},
@@ -252,7 +254,7 @@ def make_llamea_evaluator(judge: JudgeFunction) -> Callable[..., Any]:
 
     >>> from types import SimpleNamespace
     >>> def judge(candidate, *, label=""):
-    ...     return Judgement("c1", "member", 0.9, fitness=0.7, label=label)
+    ...     return Judgement(Verdict("c1", "member", 0.9), fitness=0.7, label=label)
     >>> solution = SimpleNamespace(code="...", name="Walk", add_metadata=lambda *_: None)
     >>> solution.set_scores = lambda fitness, feedback: print(fitness, feedback.splitlines()[0])
     >>> evaluate = make_llamea_evaluator(judge)

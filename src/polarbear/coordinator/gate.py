@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import escape_text, format_count, format_duration, format_list, format_time
 from polarbear.coordinator.resume import ChangedSetupError
-from polarbear.coordinator.run_race import Result, Watch, race
+from polarbear.coordinator.run_race import SolverRace, race
 from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
@@ -20,7 +20,10 @@ from polarbear.errors import DataError, SolverError, StoreError
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
+from polarbear.racing.codec import to_plain
+from polarbear.racing.ledger import Spent
 from polarbear.racing.questions.no_worse import (
     BASELINE_REMOVED,
     NoWorse,
@@ -89,44 +92,42 @@ class Gate:
 
     Attributes
     ----------
-    answer
-        "pass", "fail" or "undecided".
+    verdict
+        The verdict about the new version: "passed", "failed" or "undecided"; with the tolerance,
+        the certainty, the clock, and the fewest instances without which it would be undecided.
     times
         The comparison at each time.
-    instances, runs, spent
-        The cost: instances, runs, and the time of all runs on their clock.
+    instances, spent
+        The cost: instances, and the number and the time of all runs.
     ended
         Why no more runs were made.
-    epsilon, certainty
-        The tolerance and the certainty.
-    decisive
-        The fewest instances without which the answer would be "undecided".
     failures
         The failed runs of each version, "old" and "new".
 
     Examples
     --------
-    >>> print(Gate("undecided", (), 4, 8, 2.5, "wall", "deadline", 0.05, 0.95).guarantee)
+    >>> undecided = Verdict("new", "undecided", epsilon=0.05, certainty=0.95)
+    >>> print(Gate(undecided, (), 4, Spent(8, 2.5), "deadline").guarantee)
     The question is not settled (deadline): more instances are needed.
     """
 
-    answer: Answer
+    verdict: Verdict
     times: tuple[AtTime, ...]
     instances: int
-    runs: int
-    spent: float
-    clock: str
+    spent: Spent
     ended: str
-    epsilon: float
-    certainty: float
-    decisive: tuple[str, ...] = ()
     failures: Mapping[str, FailedRuns] = field(default_factory=dict)
+
+    @property
+    def answer(self) -> Answer:
+        """The answer of the gate: "pass", "fail" or "undecided"."""
+        return ANSWERS.get(self.verdict.kind, "undecided")
 
     @property
     def exit_code(self) -> int:
         """The exit code of the gate: 0 for pass, 1 for fail, 2 for undecided.
 
-        >>> Gate("fail", (), 0, 0, 0.0, "wall", "resolved", 0.05, 0.95).exit_code
+        >>> Gate(Verdict("new", "failed"), (), 0, Spent(), "resolved").exit_code
         1
         """
         return EXIT_CODES[self.answer]
@@ -137,23 +138,23 @@ class Gate:
         if self.answer == "undecided":
             more = "" if self.ended == BASELINE_REMOVED else ": more instances are needed"
             return f"The question is not settled ({self.ended}){more}."
-        behind = f"behind by more than {self.epsilon:g} at"
+        behind = f"behind by more than {self.verdict.epsilon:g} at"
         claim = f"{behind} some time" if self.answer == "fail" else f"not {behind} any time"
-        error = f"{1 - self.certainty:.6g}"
+        error = f"{1 - (self.verdict.certainty or 0.0):.6g}"
         return f"The new version is {claim}; this is wrong with probability at most {error}."
 
     def _describe_robustness(self) -> str:
         """Return a sentence on the instances that the answer depends on; "" if undecided."""
-        if not self.decisive:
+        decisive = self.verdict.decisive
+        if not decisive:
             return ""
-        names = format_list(self.decisive)
-        without = format_count(len(self.decisive), "instance")
+        names, without = format_list(decisive), format_count(len(decisive), "instance")
         return f"Without {without} the answer would be undecided: {names}."
 
     def _describe_missing_values(self) -> str:
         """Return a sentence on the times at which most ties are without any value; "" if none."""
         parts = [
-            f"at time {format_time(one.time, self.clock)} in {one.ties_without_value:g} of "
+            f"at time {format_time(one.time, self.verdict.clock)} in {one.ties_without_value:g} of "
             f"{one.ties:g}"
             for one in self.times
             if 2 * one.ties_without_value > one.ties
@@ -178,23 +179,23 @@ class Gate:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields of the result as a dictionary of numbers and text, for JSON.
 
-        >>> Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).to_dict()["answer"]
+        >>> verdict = Verdict("new", "passed", epsilon=0.05, certainty=0.95)
+        >>> Gate(verdict, (), 9, Spent(18, 1.0), "resolved").to_dict()["answer"]
         'pass'
         """
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        values["times"] = [vars(one) for one in self.times]
-        values["failures"] = {name: vars(one) for name, one in self.failures.items()}
-        return {**values, "guarantee": self.guarantee, "remarks": self._list_remarks()}
+        more = {"guarantee": self.guarantee, "remarks": self._list_remarks()}
+        return {"answer": self.answer, **to_plain(self, named=True), **more}
 
     def markdown(self) -> str:
         """Return a summary of the result in Markdown, for the page of a pull request.
 
-        >>> print(Gate("pass", (), 9, 18, 1.0, "wall", "resolved", 0.05, 0.95).markdown()[:32])
+        >>> verdict = Verdict("new", "passed", epsilon=0.05, certainty=0.95)
+        >>> print(Gate(verdict, (), 9, Spent(18, 1.0), "resolved").markdown()[:32])
         ### No regression gate: **pass**
         """
         rows = [
-            f"| {format_time(one.time, self.clock)} | {one.wins:g} | {one.ties:g} | {one.losses:g} "
-            f"| {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f}) |"
+            f"| {format_time(one.time, self.verdict.clock)} | {one.wins:g} | {one.ties:g} | "
+            f"{one.losses:g} | {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f}) |"
             for one in self.times
         ]
         head = (
@@ -206,14 +207,15 @@ class Gate:
 
     def _cost(self) -> str:
         return (
-            f"{format_count(self.instances, 'instance')}, {format_count(self.runs, 'run')}, "
-            f"{format_duration(self.spent, self.clock)}"
+            f"{format_count(self.instances, 'instance')}, "
+            f"{format_count(self.spent.runs, 'run')}, "
+            f"{format_duration(self.spent.time, self.verdict.clock)}"
         )
 
     def _table(self) -> str:
         lines = [f"  {'time':>12}  {'new wins':>8}  {'ties':>6}  {'old wins':>8}  P(new wins)"]
         lines += [
-            f"  {format_time(one.time, self.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
+            f"  {format_time(one.time, self.verdict.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
             f"{one.losses:>8g}  {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f})"
             for one in self.times
         ]
@@ -227,24 +229,23 @@ def gate(
     times: ArrayLike,
     *,
     direction: Direction,
-    epsilon: float = 0.05,
-    certainty: float = 0.95,
+    question: NoWorse | None = None,
     budget: Budget | None = None,
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
     seed: int = 0,
-    progress: bool | Watch | None = None,
 ) -> Gate:
     """Test whether a new version of a solver is no worse than the old one, at every time.
 
     Both run on instance after instance. The new version passes when it is shown not to be behind
-    by more than ``epsilon`` at each of the times, and fails when it is shown to be behind by more
-    than that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass
-    and a wrong fail have probability at most 1 - ``certainty`` each, however often the data are
-    tested. The budget caps the cost; the answer may then be "undecided". If no run of the old
-    version reports a value, nothing is compared: there is no answer but an error. The other
+    by more than epsilon at each of the times, and fails when it is shown to be behind by more than
+    that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass and a
+    wrong fail have probability at most 1 - certainty each, however often the data are tested. By
+    default epsilon is 0.05 and the certainty 0.95; ``NoWorse("old", epsilon=..., certainty=...)``
+    is another question. The budget caps the cost; the answer may then be "undecided". If no run of
+    the old version reports a value, nothing is compared: there is no answer but an error. The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
     >>> def old(job):
@@ -255,21 +256,27 @@ def gate(
     >>> result.answer, result.exit_code
     ('fail', 1)
     """
+    return race_versions(
+        {OLD: old, NEW: new},
+        instances,
+        times,
+        direction=direction,
+        question=NoWorse(OLD) if question is None else question,
+        budget=budget,
+        store=store,
+        executor=executor,
+        clock=clock,
+        limits=limits,
+        seed=seed,
+    )
+
+
+def race_versions(
+    versions: Mapping[str, Solver], instances: Any, times: ArrayLike, **options: Any
+) -> Gate:
+    """Race the versions "old" and "new" with options of :func:`race`, and return the answer."""
     try:
-        result = race(
-            {OLD: old, NEW: new},
-            instances,
-            times,
-            direction=direction,
-            question=NoWorse(OLD, certainty=certainty, epsilon=epsilon),
-            budget=budget,
-            store=store,
-            executor=executor,
-            clock=clock,
-            limits=limits,
-            seed=seed,
-            progress=progress,
-        )
+        result = race(versions, instances, times, **options)
     except ChangedSetupError as error:
         raise StoreError(
             f"{error.difference}. Runs of different versions must not be mixed: pass the original "
@@ -279,26 +286,25 @@ def gate(
         return get_answer(result)
 
 
-def get_answer(result: Result) -> Gate:
+def get_answer(result: SolverRace) -> Gate:
     """Return the gate's answer from the race of solver "new" against the baseline "old"."""
-    runs, question = result.runs, result.race.question
+    runs, question = result.runs, result.question
     if not isinstance(question, NoWorse):
         raise DataError("this race is no gate: its question is not NoWorse(...)")
-    grid = np.array(result.race.state.times)
+    grid = np.array(result.times)
     silent = [name for name in (OLD, NEW) if not _has_value(runs, name, grid[-1])]
     if len(runs) and OLD in silent:
         version = "either" if NEW in silent else "the old"
         raise SolverError(_explain_missing_values(version, result.failures, grid[-1], runs.clock))
-    status = result.verdict(NEW).status
+    verdict = result.verdict(NEW)
     rows: tuple[AtTime, ...] = ()
-    decisive: tuple[str, ...] = ()
     if {*runs.algorithms} >= {OLD, NEW}:
         rankings = rank(runs, grid)
         outcomes = count_by_instance(rankings, NEW, OLD)
         wins, ties, losses = outcomes.sum(axis=2)
         low, high = confidence_sequence(wins, losses, question.certainty)
-        decided = status in ("passed", "failed")
-        estimate = estimate_win_probability(outcomes, question, result.race.budget, decided=decided)
+        decided = verdict.kind in ("passed", "failed")
+        estimate = estimate_win_probability(outcomes, question, result.budget, decided=decided)
         without_value = _count_ties_without_value(runs, grid)
         columns = (grid, wins, ties, losses, low, high, estimate, without_value)
         rows = tuple(
@@ -306,23 +312,20 @@ def get_answer(result: Result) -> Gate:
             for row in zip(*(column.tolist() for column in columns), strict=True)
         )
         log_k, epsilon = -np.log1p(-question.certainty), question.epsilon
-        if status == "passed":
+        decisive: tuple[str, ...] = ()
+        if verdict.kind == "passed":
             decisive = find_decisive_instances(rankings, NEW, OLD, "at par", log_k, epsilon)
-        elif status == "failed":
+        elif verdict.kind == "failed":
             claim = "better somewhere"
             decisive = find_decisive_instances(rankings, OLD, NEW, claim, log_k, epsilon)
+        verdict = verdict._replace(decisive=decisive)
     return Gate(
-        ANSWERS.get(status, "undecided"),
+        verdict._replace(clock=runs.clock, epsilon=question.epsilon, certainty=question.certainty),
         rows,
         len(runs.instances),
-        result.spent.runs,
-        result.spent.time,
-        runs.clock,
-        result.ended or "",
-        question.epsilon,
-        question.certainty,
-        decisive,
-        _count_failures(result.race.state),
+        result.spent,
+        ended=result.ended or "",
+        failures=_count_failures(result.state),
     )
 
 
@@ -330,9 +333,9 @@ def _count_failures(state: State) -> dict[str, FailedRuns]:
     """Return the number of failed runs of each version, with the most frequent reason."""
     failures: dict[str, FailedRuns] = {}
     for name in (OLD, NEW):
-        numbers = {one.why: one.runs.total() for one in state.reasons.get(name, {}).values()}
+        numbers = {one.why: one.runs.total() for one in state.ledger.reasons.get(name, {}).values()}
         why = max(numbers, key=numbers.__getitem__, default="")
-        failures[name] = FailedRuns(sum(numbers.values()), state.n_runs[name], why)
+        failures[name] = FailedRuns(sum(numbers.values()), state.ledger.n_runs[name], why)
     return failures
 
 

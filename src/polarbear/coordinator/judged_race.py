@@ -1,20 +1,20 @@
 """``JudgedRace``: the race of a judge, which removes copies and candidates without values.
 
-It stops as soon as the status of one candidate is final, or another candidate waits.
+It stops as soon as the verdict about one candidate is final, or another candidate waits.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Self
 
 import numpy as np
 
 from polarbear.coordinator.candidates import REFERENCE
 from polarbear.coordinator.fitness import find_identical
 from polarbear.coordinator.round_health import RoundHealth
-from polarbear.coordinator.run_race import Result
+from polarbear.coordinator.run_race import SolverRace
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import SolverError
@@ -22,43 +22,28 @@ from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import Failed
 from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import Job
-from polarbear.racing.race import Race
 from polarbear.running.solvers.setup import Setup, Solver
 from polarbear.running.workers.outcomes import RunOutcome
-from polarbear.store.log import Store
 
 MIN_IDENTICAL_RUNS = 8
 """The number of instances on which a copy of another candidate must have the same runs."""
-
-MIN_SILENT_RUNS = 16
-"""The number of runs without a value after which a candidate is removed that never had one.
-
-This is for rules without ``max_failures``. At its limit of runs, ``MIN_IDENTICAL_RUNS`` are enough.
-"""
 
 COPY = "its runs are those of "
 """The reason for which a copy is removed from the race, before the name of the original."""
 
 
-class JudgedRace(Result):
-    """A race of candidates whose run can stop as soon as one candidate's status is final."""
+class JudgedRace(SolverRace):
+    """A race of candidates that stops as soon as the verdict about one of them is final."""
 
-    def __init__(
-        self,
-        race: Race,
-        setup: Setup,
-        store: Store,
-        executor: Any,
-        make: Callable[[str], Solver],
-        told: list[Run],
-    ) -> None:
-        super().__init__(race, setup, store, executor, None)
-        self.told = told  # all runs so far; reading the store for each candidate would take long
+    def judge_with(self, make: Callable[[str], Solver], told: list[Run]) -> Self:
+        """Give the race a function that makes the solver of a candidate, and all runs so far."""
+        self.told = told  # reading the store for each candidate would take long
         self._health = RoundHealth(trusted=[REFERENCE])
         self._make = make
         self._name: str | None = None
         self._list_requests: Callable[[], Sequence[str]] = list
         self._compared: set[str] = set()  # candidates that are known to be copies, or not
+        return self
 
     @property
     def setup(self) -> Setup:
@@ -68,9 +53,9 @@ class JudgedRace(Result):
     @property
     def runs(self) -> Runs:
         """All runs in full length, including the runs of eliminated candidates."""
-        state = self.race.state
-        kept = list(effective_runs(self.told, state.extends))
-        return Runs.from_records(kept, direction=state.direction, clock=state.clock)
+        state = self.state
+        kept = list(effective_runs(self.told, state.ledger.extends))
+        return Runs.from_records(kept, direction=state.setup.direction, clock=state.setup.clock)
 
     @property
     def n_events(self) -> int:
@@ -80,35 +65,37 @@ class JudgedRace(Result):
     @property
     def copies(self) -> dict[str, str]:
         """Map each candidate that was removed as a copy to the candidate with the same runs."""
-        removed = self.race.state.removed
+        removed = self.state.members.removed
         return {
             name: why.removeprefix(COPY) for name, why in removed.items() if why.startswith(COPY)
         }
 
     def admit(self, names: Sequence[str], max_runs: int | None, max_time: float | None) -> None:
         """Add those candidates that are not in the race yet; raise lower limits of the others."""
-        known, state = {*self._setup.solvers}, self.race.state
+        known, state = {*self._setup.solvers}, self.state
         solvers = {name: self._make(name) for name in names if name not in known}
         for name in names:
-            limit = state.limits.get(name)
-            if limit is not None and name in state.racing and _is_lower(limit.max_runs, max_runs):
-                self.race.remove(name, "its limit is raised")  # only a new entry has new limits
-                self.race.add(name, max_runs=max_runs, max_time=max_time)
+            limit = state.members.limits.get(name) if name in state.members.racing else None
+            if limit is not None and _is_lower(limit.max_runs, max_runs):
+                self.remove(name, "its limit is raised")  # only a new entry has new limits
+                self.add(name, max_runs=max_runs, max_time=max_time)
         if solvers:
-            self._join(solvers, max_runs=max_runs, max_time=max_time, trial=True)
+            self._take_solvers(solvers)
+            for name in solvers:
+                self.add(name, max_runs=max_runs, max_time=max_time, trial=True)
 
     def watch(self, name: str, list_requests: Callable[[], Sequence[str]]) -> None:
-        """Make :meth:`resume` return when the status of ``name`` is final, or a request arrives."""
+        """Make :meth:`resume` return when a verdict is final, or another request arrives."""
         self._name, self._list_requests = name, list_requests
 
     def is_settled(self, names: Sequence[str]) -> bool:
-        """Return whether the statuses of candidates are final, or no more runs are made."""
-        open_ = [status for status in self.statuses() if status.algorithm in names]
+        """Return whether the verdicts about candidates are final, or no more runs are made."""
+        open_ = [verdict for verdict in self.verdicts() if verdict.algorithm in names]
         return self.ended is not None or not any(map(self._is_open, open_))
 
     def check_reference(self) -> None:
         """Raise an error if the reference was removed, because fitness is relative to it."""
-        if REFERENCE in self.race.removed:
+        if REFERENCE in self.removed:
             raise SolverError(
                 f"the reference was removed: {self.failures.get(REFERENCE, 'its runs failed')}. "
                 "Correct make_solver, the reference or the limits, and judge in a new folder"
@@ -122,23 +109,23 @@ class JudgedRace(Result):
                 failures[event.key.algorithm].append(event)
         return failures
 
-    def _is_open(self, status: Verdict) -> bool:
-        """Return whether further runs of a candidate may change its status."""
-        if status.status != "undecided":
+    def _is_open(self, verdict: Verdict) -> bool:
+        """Return whether further runs of a candidate may change the verdict about it."""
+        if verdict.kind != "undecided":
             return False
-        state = self.race.state
-        if any(key.algorithm == status.algorithm for key in state.wanted):
+        state = self.state
+        if any(key.algorithm == verdict.algorithm for key in state.progress.wanted):
             return True
-        return not state.has_reached_limit(status.algorithm)
+        return not state.has_reached_limit(verdict.algorithm)
 
-    def _ask(self) -> tuple[Job, ...]:
+    def _next_jobs(self) -> tuple[Job, ...]:
         """Return the next jobs; no jobs after a decision at which :meth:`resume` must return."""
-        n_rounds = self.race.rounds
-        jobs = super()._ask()
-        if self.race.rounds == n_rounds:
+        n_rounds = self.rounds
+        jobs = super()._next_jobs()
+        if self.rounds == n_rounds:
             return jobs
         if any([self._remove_copies(), self._remove_silent()]):
-            jobs = super()._ask()
+            jobs = super()._next_jobs()
         is_new = any(name not in self._setup.solvers for name in self._list_requests())
         is_due = self._name is not None and self.is_settled([self._name])
         return () if is_new or is_due else jobs
@@ -151,11 +138,11 @@ class JudgedRace(Result):
         """
         waiting = {*self._list_requests()} - self._compared
         names = [
-            status.algorithm
-            for status in self.statuses()
-            if status.algorithm in waiting
-            and status.status == "undecided"
-            and self.race.state.n_runs[status.algorithm] >= MIN_IDENTICAL_RUNS
+            one.algorithm
+            for one in self.verdicts()
+            if one.algorithm in waiting
+            and one.kind == "undecided"
+            and self.state.ledger.n_runs[one.algorithm] >= MIN_IDENTICAL_RUNS
         ]
         if not names:
             return False
@@ -165,18 +152,17 @@ class JudgedRace(Result):
             earlier = [*joined[: joined.index(name) + 1]]
             original = find_identical(runs.filter(algorithms=earlier), name, MIN_IDENTICAL_RUNS)
             if original is not None and original not in self.copies:
-                self.race.remove(name, f"{COPY}{original}")
+                self.remove(name, f"{COPY}{original}")
         return len(self.copies) > n_before
 
     def _remove_silent(self) -> bool:
         """Remove waiting candidates that never report a value; return whether any was removed.
 
-        These are as good as failed runs, of which ``max_failures`` are allowed. Only runs count
+        These are as good as failed runs, of which the budget allows some. Only runs count
         that ended or were observed until the last time, on instances on which the reference has
         reported a value.
         """
-        state, waiting = self.race.state, {*self._list_requests()}
-        max_failures = state.budget.failures
+        state, waiting = self.state, {*self._list_requests()}
         silent = waiting - {run.algorithm for run in self.told if np.size(run.time)}
         if not silent:
             return False
@@ -188,20 +174,20 @@ class JudgedRace(Result):
             for run in self.told
             if run.algorithm in silent
             and run.instance in solved
-            and (run.status != Status.CUT or run.until >= state.times[-1])
+            and (run.status != Status.CUT or run.until >= state.setup.times[-1])
         )
-        n_before = len(state.removed)
-        for status in self.statuses() if n_silent else ():
-            name = status.algorithm
-            enough = MIN_IDENTICAL_RUNS if state.has_reached_limit(name) else MIN_SILENT_RUNS
-            enough = enough if max_failures is None else min(enough, max_failures + 1)
-            if status.status == "undecided" and n_silent[name] >= enough:
-                self.race.remove(name, f"none of its {n_silent[name]} runs reported a value")
-        return len(state.removed) > n_before
+        n_before = len(state.members.removed)
+        allowed = state.setup.budget.failures
+        enough = MIN_IDENTICAL_RUNS if allowed is None else allowed + 1
+        for verdict in self.verdicts() if n_silent else ():
+            name = verdict.algorithm
+            if verdict.kind == "undecided" and n_silent[name] >= enough:
+                self.remove(name, f"none of its {n_silent[name]} runs reported a value")
+        return len(state.members.removed) > n_before
 
     def _take(self, outcome: RunOutcome) -> None:
         """Add a finished run to the race, and to the runs that are kept in memory."""
-        if outcome.job.key not in self.race.state.arrived:
+        if outcome.job.key not in self.state.ledger.arrived:
             self.told.append(outcome.run)
         super()._take(outcome)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, NamedTuple, Self
 
 from polarbear._text import (
     escape_text,
@@ -14,7 +14,8 @@ from polarbear._text import (
     format_time,
     format_unit,
 )
-from polarbear.inference.verdicts import Kind, format_probability
+from polarbear.inference.verdicts import Kind, Verdict, format_probability
+from polarbear.racing.codec import from_plain, to_plain
 
 Detail = Literal["short", "long"]
 
@@ -31,20 +32,45 @@ MAX_CODE_CHARACTERS = 6_000
 """The length up to which the code of the dominating algorithm is part of a long text."""
 
 
+class Rival(NamedTuple):
+    """The algorithm that a verdict names: its label, content, and how often one was ahead of it."""
+
+    label: str = ""
+    win_rates: tuple[float | None, ...] = ()
+    candidate: Any = None
+
+
+class Cost(NamedTuple):
+    """What a candidate has cost: runs, their total time and instances, and the limit of runs."""
+
+    runs: int = 0
+    time: float = 0.0
+    instances: int = 0
+    max_runs: int | None = None
+
+
+class Failures(NamedTuple):
+    """The failed runs of a candidate: their number, the most frequent reason, and a traceback.
+
+    ``instances``: those on which runs failed. No text has them unless asked for.
+    """
+
+    number: int = 0
+    why: str = ""
+    traceback: str = ""
+    instances: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Judgement:
     """The verdict about a candidate, returned by :class:`polarbear.Judge`.
 
     Attributes
     ----------
-    name, label
-        The name of the candidate in the race, and the description that it came with.
-    status
-        "member", "equivalent", "dominated", "undecided" or "removed" (too many runs failed, or none
-        had a value), as in :class:`Verdict`; for other questions "passed", "failed",
-        "chosen" or "not chosen". "baseline" is the reference itself.
-    probability
-        The probability that it belongs to the Pareto set; None if the question gives none.
+    verdict
+        The verdict of the race: "member", "equivalent", "dominated", "undecided" or "removed" (too
+        many runs failed, or none had a value); for other questions "passed", "failed", "chosen" or
+        "not chosen". "baseline" is the reference itself.
     fitness
         The probability of being ahead of the reference, from the mean log-odds over all times; 0
         if it was removed. It does not change when others join.
@@ -53,29 +79,24 @@ class Judgement:
         at each, ties half; None where this is unknown.
     prob_ahead
         The probability of being ahead of the reference at each time, by the model.
-    rival, rival_label, rival_win_rates, rival_candidate
-        The algorithm that dominates it or that it is equivalent to, how often the candidate was
-        ahead of it, and its content.
-    class_win_rates
-        The win rates against the reference by class of instances, over all times.
+    label
+        The description that the candidate came with.
+    rival
+        The algorithm that dominates it or that it is equivalent to; None if there is none.
     copy_of
         The candidate with the same runs, if it has been recognised as a copy; else None. A copy is
-        accepted if the other one is: it is "equivalent", or has the status of the other one if
+        accepted if the other one is: it is "equivalent", or has the verdict of the other one if
         that is rejected, or if the question is about a baseline or a choice.
-    runs, time, instances, max_runs
-        Its cost: number and total time of its runs, number of instances, and the limit of runs.
-    n_failed, failure, traceback
-        The number of failed runs, the most frequent reason, and the last lines of a traceback.
-    failed_on
-        The instances on which runs failed. No text has them unless asked for.
+    cost, failures
+        What it has cost, and its failed runs.
 
     Examples
     --------
-    >>> judgement = Judgement("c1", "dominated", 0.01, 0.2, times=(10.0, 100.0),
-    ...     win_rates=(0.75, 0.1), prob_ahead=(0.7, 0.12), rival="reference", runs=16, time=1600.0,
-    ...     instances=16, clock="evaluations")
+    >>> verdict = Verdict("c1", "dominated", 0.99, rival="reference", clock="evaluations")
+    >>> judgement = Judgement(verdict, 0.2, times=(10.0, 100.0), win_rates=(0.75, 0.1),
+    ...     prob_ahead=(0.7, 0.12), rival=Rival(), cost=Cost(16, 1600.0, 16))
     >>> print(judgement)
-    Dominated by reference (P in set 0.010). Fitness 0.200 (0.5 is the reference). Against the
+    Dominated by reference (P = 0.990). Fitness 0.200 (0.5 is the reference). Against the
     reference ahead at 10, behind at 100 evaluations. 16 runs, 1,600 evaluations.
     >>> judgement.is_accepted, judgement.to_dict()["win_rates"]
     (False, [0.75, 0.1])
@@ -85,34 +106,26 @@ class Judgement:
     Instances won against the reference (ties half): 75 % at 10, 10 % at 100 evaluations.
     """
 
-    name: str
-    status: Kind
-    probability: float | None
+    verdict: Verdict
     fitness: float
     times: tuple[float, ...] = ()
     win_rates: tuple[float | None, ...] = ()
     prob_ahead: tuple[float, ...] = ()
-    clock: str = "time"
     label: str = ""
-    rival: str | None = None
-    rival_label: str = ""
-    rival_win_rates: tuple[float | None, ...] = ()
-    rival_candidate: Any = None
-    class_win_rates: tuple[tuple[str, float], ...] = ()
+    rival: Rival | None = None
     copy_of: str | None = None
-    runs: int = 0
-    time: float = 0.0
-    instances: int = 0
-    max_runs: int | None = None
-    n_failed: int = 0
-    failure: str = ""
-    traceback: str = ""
-    failed_on: tuple[str, ...] = ()
+    cost: Cost = field(default_factory=Cost)
+    failures: Failures = field(default_factory=Failures)
+
+    @property
+    def name(self) -> str:
+        """The name of the candidate in the race."""
+        return self.verdict.algorithm
 
     @property
     def is_accepted(self) -> bool:
         """Whether the candidate is neither removed nor shown to be worse."""
-        return self.status not in REJECTED
+        return self.verdict.kind not in REJECTED
 
     def __str__(self) -> str:
         return self.describe()
@@ -124,102 +137,102 @@ class Judgement:
         """
         if detail == "short":
             parts = [self._describe_status(), self._describe_fitness(), self._describe_places()]
-            parts += [self.failure and f"failure: {self.failure}", self._describe_cost()]
+            why = self.failures.why
+            parts += [why and f"failure: {why}", self._describe_cost()]
             text = " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
         else:
             text = "\n".join(self._list_lines())
-        if show_instances and self.failed_on:
-            text += (
-                f"{' ' if detail == 'short' else chr(10)}Failed on {format_list(self.failed_on)}."
-            )
+        if show_instances and self.failures.instances:
+            space = " " if detail == "short" else "\n"
+            text += f"{space}Failed on {format_list(self.failures.instances)}."
         return text
 
     def to_dict(self, *, show_instances: bool = False) -> dict[str, Any]:
         """Return all fields as values for JSON; names of instances only on request."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        if not show_instances:
-            values["failed_on"] = ()
-        return {name: _to_plain(value) for name, value in values.items()}
+        shown = self.failures if show_instances else self.failures._replace(instances=())
+        return to_plain(replace(self, failures=shown), named=True)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the judgement from what :meth:`to_dict` returned."""
-        names = {field.name for field in fields(cls)}
-        values = {name: value for name, value in plain.items() if name in names}
-        for name in ("times", "win_rates", "prob_ahead", "rival_win_rates", "failed_on"):
-            values[name] = tuple(values[name])
-        values["class_win_rates"] = tuple(map(tuple, values["class_win_rates"]))
-        return cls(**values)
+        names = {one.name for one in fields(cls)}
+        return from_plain(cls, {name: plain[name] for name in plain if name in names})
 
     def _list_lines(self) -> list[str]:
         lines = [f"Status: {self._describe_status()}.", f"Fitness: {self._describe_fitness()[8:]}."]
-        rates = _list_rates(self.times, self.win_rates, self.clock)
-        if rates and self.status != "baseline":
+        clock, rival = self.verdict.clock, self.rival
+        rates = _list_rates(self.times, self.win_rates, clock)
+        if rates and self.verdict.kind != "baseline":
             lines.append(f"Instances won against the reference (ties half): {rates}.")
-        rates = _list_rates(self.times, self.rival_win_rates, self.clock)
-        if rates and self.rival != "reference":
+        rates = _list_rates(self.times, rival.win_rates, clock) if rival else ""
+        if rates and self._rival_name != "reference":
             lines.append(f"Instances won against {self._name_rival()}: {rates}.")
-        if self.class_win_rates:
-            classes = ", ".join(f"{name} {rate:.0%}" for name, rate in self.class_win_rates)
-            lines.append(f"Instances won against the reference by class: {classes}.")
-        if self.failure:
-            lines.append(f"{format_count(self.n_failed, 'run')} failed. Reason: {self.failure}")
-        if self.traceback:
-            lines += self.traceback.splitlines()[-MAX_TRACEBACK_LINES:]
+        number, why, traceback, _ = self.failures
+        if why:
+            lines.append(f"{format_count(number, 'run')} failed. Reason: {why}")
+        lines += traceback.splitlines()[-MAX_TRACEBACK_LINES:]
         lines.append(f"Cost: {self._describe_cost()}.")
-        code = self.rival_candidate if self.copy_of is None else None
-        if isinstance(code, str) and self.status == "dominated" and self.rival != "reference":
+        code = rival.candidate if rival and self.copy_of is None else None
+        is_dominated = self.verdict.kind == "dominated" and self._rival_name != "reference"
+        if isinstance(code, str) and is_dominated:
             shown = code[:MAX_CODE_CHARACTERS]
             lines += [f"The algorithm that dominates it, {self._name_rival()}:", shown]
         return lines
 
+    @property
+    def _rival_name(self) -> str:
+        return self.copy_of or self.verdict.rival or ""
+
     def _name_rival(self) -> str:
-        label = f" ({escape_text(self.rival_label)})" if self.rival_label else ""
-        return f"{escape_text(self.rival or '')}{label}"
+        label = f" ({escape_text(self.rival.label)})" if self.rival and self.rival.label else ""
+        return f"{escape_text(self._rival_name)}{label}"
 
     def _describe_status(self) -> str:
-        if self.status == "baseline":
+        kind = self.verdict.kind
+        if kind == "baseline":
             return "the reference, against which others are measured"
         if self.copy_of is not None:
-            both = f'; the status of both is "{self.status}"' if self.status != "equivalent" else ""
+            both = f'; the verdict about both is "{kind}"' if kind != "equivalent" else ""
             return f"equivalent to {self._name_rival()}: all runs of the two are the same{both}"
-        if self.status == "removed":
+        if kind == "removed":
             return "removed, because too many of its runs failed or none reported a value"
-        belongs = ""
-        if self.probability is not None:
-            belongs = f" ({format_probability(self.probability).replace('P', 'P in set', 1)})"
-            belongs = belongs.replace(" = ", " ")
-        if self.status == "dominated":
-            return f"dominated by {self._name_rival()}{belongs}"
-        if self.status == "equivalent":
-            return f"at par with {self._name_rival()}, certain to be ahead at no time{belongs}"
+        sure = ""
+        if self.verdict.probability is not None:
+            of_what = "" if kind == "dominated" else " that it is a member"
+            sure = f" ({format_probability(self.verdict.probability)}{of_what})"
+        if kind == "dominated":
+            return f"dominated by {self._name_rival()}{sure}"
+        if kind == "equivalent":
+            return f"at par with {self._name_rival()}, certain to be ahead at no time{sure}"
         words = {"member": "a member of the Pareto set", "undecided": "undecided"}
-        return f"{words.get(self.status, self.status)}{belongs}"
+        return f"{words.get(kind, kind)}{sure}"
 
     def _describe_fitness(self) -> str:
         return f"fitness {self.fitness:.3f} (0.5 is the reference)"
 
     def _describe_places(self) -> str:
         """Return in words at which times the candidate is ahead of the reference or behind it."""
-        if self.status == "baseline":
+        if self.verdict.kind == "baseline":
             return ""
+        clock = self.verdict.clock
         known = [(t, r) for t, r in zip(self.times, self.win_rates, strict=True) if r is not None]
         ahead = [time for time, rate in known if rate >= AHEAD]
         behind = [time for time, rate in known if rate <= BEHIND]
         parts = [
-            f"{word} at {_list_times(times, self.clock)}"
+            f"{word} at {_list_times(times, clock)}"
             for word, times in (("ahead", ahead), ("behind", behind))
             if times
         ]
         if not known:
             return ""
-        unit = format_unit(self.clock)
+        unit = format_unit(clock)
         where = ", ".join(parts) or "neither ahead nor behind at any time"
         return f"Against the reference {where}{f' {unit}' if unit and parts else ''}"
 
     def _describe_cost(self) -> str:
-        limit = f" of at most {self.max_runs:,}" if self.max_runs is not None else ""
-        return f"{format_count(self.runs, 'run')}{limit}, {format_duration(self.time, self.clock)}"
+        runs, time, _, most = self.cost
+        limit = f" of at most {most:,}" if most is not None else ""
+        return f"{format_count(runs, 'run')}{limit}, {format_duration(time, self.verdict.clock)}"
 
 
 def _list_rates(times: Sequence[float], rates: Sequence[float | None], clock: str) -> str:
@@ -233,7 +246,3 @@ def _list_rates(times: Sequence[float], rates: Sequence[float | None], clock: st
 
 def _list_times(times: Sequence[float], clock: str) -> str:
     return ", ".join(format_time(time, clock) for time in times)
-
-
-def _to_plain(value: Any) -> Any:
-    return [_to_plain(part) for part in value] if isinstance(value, tuple | list) else value

@@ -6,13 +6,13 @@ anything is stored. Otherwise runs of different solvers or instances would have 
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from polarbear._text import format_count, format_list
 from polarbear.data.names import natural_sort_key, suggest_name
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Identified, Started
-from polarbear.racing.model import FitOptions, Model
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 from polarbear.running.solvers.identity import (
@@ -38,20 +38,22 @@ class ChangedSetupError(StoreError):
         self.difference = difference
 
 
+R = TypeVar("R", bound=Race)
+
+
 def begin_or_resume(
+    kind: type[R],
     setup: Setup,
     question: Question,
     budget: Budget,
     seed: int,
-    fit: FitOptions,
     store: Store | None,
-    accept_changes: bool,
-) -> tuple[Race, Setup]:
+) -> tuple[R, Setup]:
     """Begin a race, or resume the one in the store; return it, and the setup with its names."""
     if store is None or not store.n_events:
         identity = identify(setup)
         check_distinct_files(identity)
-        race = Race(
+        race = kind(
             setup.solvers,
             setup.times,
             direction=setup.direction,
@@ -60,25 +62,24 @@ def begin_or_resume(
             budget=budget,
             seed=seed,
             clock=setup.clock,
-            fit=fit,
         )
         race.record(identity)
         return race, setup
     first = next(store.read())
     _compare_arguments(first, setup, seed, store.name)
-    _compare_models(first, fit, store.name)
+    _compare_models(first, question, store.name)
     question = question.at(setup.times, setup.clock)
-    race = restore_race(store, fit=fit, question=question)
+    race = restore_race(store, question=question, kind=kind)
     known = {*race.pareto, *race.eliminated, *race.removed}
     _require_solvers(race, setup, store.name)
-    setup, identity = _compare_names(race, setup, store.name, accept_changes)
+    setup, identity = _compare_names(race, setup, store.name)
     for name in setup.solvers:
         if name not in known:
-            race.add(name)
+            Race.add(race, name)
     if setup.instances.names is not None:
         race.offer(setup.instances.names)
     if (race.question, race.budget) != (question, budget):
-        race.extend(question, budget)
+        Race.extend(race, question, budget)
     if identity is not None:
         race.record(identity)
     return race, setup
@@ -99,15 +100,13 @@ def _require_solvers(race: Race, setup: Setup, where: str) -> None:
     )
 
 
-def _compare_names(
-    race: Race, setup: Setup, where: str, accept_changes: bool
-) -> tuple[Setup, Identified | None]:
+def _compare_names(race: Race, setup: Setup, where: str) -> tuple[Setup, Identified | None]:
     """Raise an error if solvers or instances of the call differ from those of the race.
 
     Returns the setup with the names of the race, and the new parts of the identity to record.
     """
-    known = race.state.identity
-    names = race.state.instances if setup.instances.names is not None else set()
+    known = race.state.progress.identity
+    names = race.state.pool.names if setup.instances.names is not None else set()
     setup = setup.rename_instances(
         {new: old for new, old in known.aliases.items() if old in names - {new}}
     )
@@ -134,19 +133,18 @@ def _compare_names(
             f"another name in this call for {format_count(len(renamed), 'instance')} of the race: "
             f"{old!r} is now {new!r}"
         )
-    return setup, compare_identity(known, now, where, accept_changes, changes)
+    return setup, compare_identity(known, now, where, changes)
 
 
 def compare_identity(
     known: Identified,
     now: Identified,
     where: str,
-    accept_changes: bool,
     changes: Sequence[str] = (),
 ) -> Identified | None:
     """Return fingerprints that are new to the race; raise an error for changes unless accepted."""
     changes = [*changes, *describe_differences(known, now)]
-    if changes and not accept_changes:
+    if changes and not known.accepts_changes:
         difference = (
             f"the solvers or instances of this call differ from those of the race in {where}: "
             f"{'; '.join(changes[:4])}{'; ...' if len(changes) > 4 else ''}"
@@ -155,10 +153,13 @@ def compare_identity(
             difference,
             "Old and new runs must not be mixed: pass the original solvers and instances, give "
             "changed ones new names, or withdraw the old runs (polarbear forget, result.withdraw). "
-            "To resume all the same and record the changes, pass accept_changes=True",
+            "To resume all the same and record the changes, call open_store(...).accept_changes() "
+            "first, or pass --accept-changes to polarbear race",
         )
     identity = select_new_parts(known, now)
-    return None if identity is None else replace(identity, changes=tuple(changes))
+    if identity is None:
+        return Identified() if known.accepts_changes else None
+    return replace(identity, changes=tuple(changes))
 
 
 def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> None:
@@ -182,14 +183,14 @@ def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> No
             )
 
 
-def _compare_models(first: object, fit: FitOptions, where: str) -> None:
+def _compare_models(first: object, question: Question, where: str) -> None:
     """Raise an error if the race in the store was started with another model than the call's."""
     model = first.model if isinstance(first, Started) else None
-    differences = model.describe_differences(Model.of(fit)) if model is not None else ""
+    differences = model.describe_differences(question.model) if model is not None else ""
     if differences:
         raise StoreError(
-            f"the race in {where} was started with another model: {differences}. Pass the same "
-            "fit=, or another store"
+            f"the race in {where} was started with another model: {differences}. Pass a question "
+            "with the same fit=, or another store"
         )
 
 

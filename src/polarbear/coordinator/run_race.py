@@ -4,8 +4,9 @@ The coordinator joins three parts that are independent of each other: the ``Race
 store keeps its events, and the backend executes runs.
 
 1. Jobs, runs and decisions are durable in the store before anything follows from them. After a
-   crash the same call resumes from the store. A round in which all runs of two or more solvers
-   fail before they report a value is not stored: the cause is the environment, not the solvers.
+   crash the same call resumes from the store. Runs that failed before they reported a value are
+   held back until another run of their round does better. If none of two or more solvers does, the
+   cause is the environment, not the solvers: the race stops, and knows nothing of these runs.
 2. A run that a backend loses is submitted again. It counts as killed once it was running in
    ``MAX_WORKER_LOSSES`` losses of a worker. So is a run that was killed from outside, but once:
    whether it kills itself or fills the memory, nobody can tell.
@@ -20,33 +21,28 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear._text import escape_text, format_list
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
-from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor
-from polarbear.data.run import FAILED, Direction, Status
+from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor, every_run_failed
+from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import SolverError, warn
-from polarbear.inference.verdicts import Verdict
-from polarbear.inference.posterior import Posterior
+from polarbear.errors import DataError, warn
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Eliminated, Forecast
 from polarbear.racing.events import Decided, Event, Failed, Report
+from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Job, RunId
-from polarbear.racing.ledger import Spent
-from polarbear.racing.model import FitOptions
 from polarbear.racing.notes import make_attribution
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race, check_budget, check_question
-from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
@@ -56,7 +52,6 @@ from polarbear.running.workers.outcomes import RunOutcome
 from polarbear.running.workers.provenance import WorkerDetails
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
-from polarbear.store.restoring import restore_race
 
 MAX_WORKER_LOSSES = 3
 """A run counts as killed if this number of workers was lost while it was running."""
@@ -83,10 +78,8 @@ def race(
     clock: Clock | None = None,
     limits: Limits | None = None,
     seed: int = 0,
-    fit: FitOptions = None,
     progress: bool | Watch | None = None,
-    accept_changes: bool = False,
-) -> Result:
+) -> SolverRace:
     """Race solvers until the anytime Pareto set is settled.
 
     Parameters
@@ -102,13 +95,16 @@ def race(
     direction
         Whether small ("minimize") or large ("maximize") values are good.
     question
-        What the race is to find out: by default :class:`ParetoSet`.
+        What the race is to find out, and the model of its posteriors: by default
+        :class:`ParetoSet`.
     budget
         The limits of runs and time, and the deadline: ``Budget(deadline="8h")`` counts from this
         call on.
     store
         A file (SQLite) or ``postgresql://...`` that keeps the race. The same call resumes it.
         Further solvers in the call join the race; another question or budget replaces the old one.
+        Other instances, solvers or limits under the same names are refused, unless the store
+        accepts changes (:meth:`Store.accept_changes`).
     executor
         Where to run: None or a number (processes on this machine), :class:`LocalProcesses`, a
         Dask client, :class:`SharedFolder`, or any ``concurrent.futures.Executor``.
@@ -118,15 +114,9 @@ def race(
         What a single run may use before it is stopped.
     seed
         The seed of instances, runs and posteriors: the same seed gives the same race.
-    fit
-        Options of ``polarbear.fit``, or a function, as in :class:`Race`. A store keeps them,
-        and refuses others.
     progress
         Whether to write news to standard error; by default if it is a terminal. Or a function that
         is called with a :class:`RaceStatus` several times a second.
-    accept_changes
-        Whether to resume although instances, solvers or limits differ from those in the store
-        under the same names. The changes are recorded. By default such a call is refused.
 
     Examples
     --------
@@ -151,9 +141,7 @@ def race(
         store=store,
         executor=executor,
         seed=seed,
-        fit=fit,
         progress=progress,
-        accept_changes=accept_changes,
     )
 
 
@@ -165,135 +153,45 @@ def run_race(
     store: str | PathLike[str] | None = None,
     executor: Any = None,
     seed: int = 0,
-    fit: FitOptions = None,
     progress: bool | Watch | None = None,
-    accept_changes: bool = False,
-) -> Result:
-    """Run a race of a setup, as :func:`race` does, and return its result."""
+) -> SolverRace:
+    """Run a race of a setup, as :func:`race` does, and return it."""
     budget = budget.resolve_deadline(time.time())
     opened = None if store is None else open_store(store)
     try:
-        started, setup = begin_or_resume(setup, question, budget, seed, fit, opened, accept_changes)
-        check_programs(setup, executor, started.state.racing)
-        result = Result(started, setup, opened, executor, _make_watch(progress))
-        result.resume()
+        started, setup = begin_or_resume(SolverRace, setup, question, budget, seed, opened)
+        check_programs(setup, executor, started.state.members.racing)
+        started.attach(setup, opened, executor, _make_watch(progress)).resume()
     except BaseException:
         if opened is not None:
             opened.close()
         raise
-    return result
+    return started
 
 
-class Result(RaceTexts):
-    """The result of :func:`race`: decisions, runs and posterior, with methods to continue the race.
+class SolverRace(Race):
+    """A race that runs its solvers itself, as :func:`race` returns it.
 
-    Use it in a ``with`` statement or call :meth:`close`, so that others can open the store.
+    It is a :class:`Race` with all that this has to read. Change it by :meth:`add`, :meth:`remove`,
+    :meth:`withdraw` or :meth:`extend`, then :meth:`resume` it. Use it in a ``with`` statement or
+    call :meth:`close`, so that others can open the store.
     """
 
-    def __init__(
-        self,
-        race: Race,
-        setup: Setup,
-        store: Store | None,
-        executor: Any,
-        watch: Watch | None,
-    ) -> None:
-        self.race = race
-        self._setup = setup
-        self._store = store
-        self._executor = executor
-        self._watch = watch
+    def attach(self, setup: Setup, store: Store | None, executor: Any, watch: Watch | None) -> Self:
+        """Give the race its solvers and instances, a store, workers and a progress function."""
+        self._setup, self._store, self._executor, self._watch = setup, store, executor, watch
         self._next_call = 0.0  # of the progress function, without news
         self._health = RoundHealth()
-        self._n_valid = 0  # events in memory that stay if the round is undone, without a store
+        self._held: list[RunOutcome] = []  # until one of a round has a value
         self._monitor = SilenceMonitor(setup.times[-1] if setup.clock in ("wall", "cpu") else 0.0)
+        return self
 
-    @property
-    def status(self) -> RaceStatus:
-        """The status of the race: a record that can be printed, or written as JSON."""
-        return self.race.status
-
-    @property
-    def pareto(self) -> tuple[str, ...]:
-        """The candidates: algorithms that are neither eliminated nor removed."""
-        return self.race.pareto
-
-    @property
-    def chosen(self) -> tuple[str, ...]:
-        """The algorithms chosen at the last decision, in a race with a preference; else none."""
-        return self.race.chosen
-
-    @property
-    def eliminated(self) -> dict[str, Eliminated]:
-        """The eliminated algorithms in order, with the dominating algorithm and the probability."""
-        return self.race.eliminated
-
-    @property
-    def resolved(self) -> bool:
-        """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
-        return self.race.resolved
-
-    @property
-    def ended(self) -> str | None:
-        """The reason why the race ended; None if it has not."""
-        return self.race.ended
-
-    @property
-    def forecast(self) -> Forecast | None:
-        """The forecast of further instances and runs until every pair of algorithms is decided."""
-        return self.race.forecast
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds that were decided."""
-        return self.race.rounds
-
-    @property
-    def times(self) -> tuple[float, ...]:
-        """The times at which the race compares algorithms."""
-        return self.race.times
-
-    @property
-    def n_runs(self) -> int:
-        """The number of runs made; each retry and each extension counts as one more."""
-        return self.race.n_runs
-
-    @property
-    def spent(self) -> Spent:
-        """The number of runs that were made for the race, and their total time."""
-        return self.race.spent
-
-    @property
-    def posterior(self) -> Posterior | None:
-        """The posterior of the last decision, with the algorithms that were racing then.
-
-        ``polarbear.fit(result.runs, times=result.times)`` rates all algorithms.
-        """
-        return self.race.posterior
-
-    def verdict(self, algorithm: str) -> Verdict:
-        """Return an algorithm's status: member, equivalent, dominated, undecided or removed."""
-        return self.race.verdict(algorithm)
-
-    def statuses(self) -> list[Verdict]:
-        """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
-        return self.race.statuses()
-
-    @property
-    def failures(self) -> dict[str, str]:
-        """The reasons why runs of each solver failed, hung or reported no value.
-
-        Each reason has its number of runs and their instances, the most frequent first. Reasons
-        from before a restart are included.
-        """
-        return self.race.failures
+    # Reading what is in the store
 
     @property
     def events(self) -> list[Event]:
         """All events of the race in order, read from the store if there is one."""
-        if self._store is None:
-            return self.race.events
-        return list(self._store.read(arrays=True))
+        return self._events if self._store is None else list(self._store.read(arrays=True))
 
     @property
     def runs(self) -> Runs:
@@ -302,97 +200,101 @@ class Result(RaceTexts):
         Pass :attr:`times` to rate or rank them: the default would be the times of the runs, of
         which the race does not use the early ones.
         """
-        return self.race.runs if self._store is None else self._store.runs()
+        return super().runs if self._store is None else self._store.runs()
+
+    def in_memory(self) -> Race:
+        """Return this race with all of its events in memory, for those who read them often."""
+        race = copy(self)
+        race._events, race._store = self.events, None
+        return race
+
+    # Changing the race
 
     def add(
         self,
-        name: str,
-        solver: Solver,
-        *,
-        max_runs: int | None = None,
-        max_time: float | None = None,
-        accept_changes: bool = False,
-    ) -> Verdict:
-        """Add a solver, resume the race until it ends, and return the status of the solver.
-
-        It first runs on the instances that others have run on. Earlier decisions stay. A solver
-        that is racing already is not added twice, so that a script may be run again. Other code
-        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`) or
-        ``accept_changes``. ``max_runs``, ``max_time``: its own limits, as in :meth:`Race.add`.
-        """
-        self._join(
-            {name: solver}, max_runs=max_runs, max_time=max_time, accept_changes=accept_changes
-        )
-        self.resume()
-        return self.verdict(name)
-
-    def _join(
-        self,
-        solvers: Mapping[str, Solver],
+        algorithm: str,
+        solver: Solver | None = None,
         *,
         max_runs: int | None = None,
         max_time: float | None = None,
         trial: bool = False,
-        accept_changes: bool = False,
     ) -> None:
-        """Add solvers to the race, each with the given limits on its runs and time."""
-        extended = Setup.of(
-            {**self._setup.solvers, **solvers},
-            self._setup.instances,
-            times=self._setup.times,
-            direction=self._setup.direction,
-            clock=self._setup.clock,
-            limits=self._setup.limits,
-        )
-        extended = replace(extended, aliases=self._setup.aliases)
-        check_programs(extended, self._executor, list(solvers))
-        identity = compare_identity(
-            self.race.state.identity, identify(extended), "this race", accept_changes
-        )
-        for name in solvers:
-            if name not in self.race.state.racing:
-                self.race.add(name, max_runs=max_runs, max_time=max_time, trial=trial)
-        if identity is not None:
-            self.race.record(identity)
-        self._setup = extended
+        """Add a solver, or readmit one that was eliminated or removed.
 
-    def remove(self, name: str, why: str = "") -> None:
+        It first runs on the instances that others have run on. Earlier decisions stay. A solver
+        that is racing already is not added twice, so that a script may be run again. Other code
+        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`) or the store
+        accepts changes (:meth:`Store.accept_changes`). ``max_runs``, ``max_time`` and ``trial`` are
+        those of :meth:`Race.add`.
+        """
+        if solver is not None:
+            self._take_solvers({algorithm: solver})
+        elif algorithm not in self._setup.solvers:
+            raise DataError(f"{algorithm!r} is not a solver of this race: pass it as well")
+        if algorithm not in self.state.members.racing:
+            super().add(algorithm, max_runs=max_runs, max_time=max_time, trial=trial)
+        self._save()
+
+    def _take_solvers(self, solvers: Mapping[str, Solver]) -> None:
+        """Make solvers known under their names, if these do not stand for other code."""
+        before = self._setup
+        setup = Setup.of(
+            {**before.solvers, **solvers},
+            before.instances,
+            times=before.times,
+            direction=before.direction,
+            clock=before.clock,
+            limits=before.limits,
+        )
+        setup = replace(setup, aliases=before.aliases)
+        check_programs(setup, self._executor, list(solvers))
+        known = self.state.progress.identity
+        if identity := compare_identity(known, identify(setup), "this race"):
+            self.record(identity)
+        self._setup = setup
+
+    def remove(self, algorithm: str, why: str = "") -> None:
         """Remove a solver from the race; its runs stay in the store."""
-        self.race.remove(name, why)
+        super().remove(algorithm, why)
         self._save()
 
     def withdraw(
-        self, algorithm: str | None = None, instance: str | None = None, *, why: str = ""
+        self,
+        algorithm: str | None = None,
+        instance: str | None = None,
+        *,
+        pairs: Iterable[tuple[str, str]] | None = None,
+        why: str = "",
+        at: str = "",
     ) -> int:
-        """Withdraw runs by algorithm, by instance, or by both; see :meth:`Race.withdraw`.
-
-        They stay in the store and do not count any more; :meth:`resume` replaces them. Returns the
-        number of runs withdrawn.
-        """
-        n_runs = self.race.withdraw(algorithm, instance, why=why, at=format_now())
+        """Withdraw runs as :meth:`Race.withdraw`; :meth:`resume` replaces them."""
+        n_runs = super().withdraw(algorithm, instance, pairs=pairs, why=why, at=at or format_now())
         self._save()
         return n_runs
 
     def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
-        """Resume the race with another question or budget; what is not given stays."""
-        self.race.extend(question, budget and budget.resolve_deadline(time.time()))
-        self.resume()
+        """Change the question or the budget as :meth:`Race.extend`; :meth:`resume` goes on."""
+        super().extend(question, budget and budget.resolve_deadline(time.time()))
+        self._save()
+
+    # Running
 
     def resume(self) -> None:
         """Run the jobs that the race requests until it ends."""
-        jobs = self._ask()
+        jobs = self._next_jobs()
         if not jobs:
             return
         with closing(start_backend(self._setup, self._executor)) as backend:
             n_lost: Counter[RunId] = Counter()
-            pending: dict[RunId, Job] = {}
+            under_way: dict[RunId, Job] = {}
             while jobs:
-                fresh = [job for job in jobs if job.key not in pending]
+                held = {outcome.job.key for outcome in self._held}
+                fresh = [job for job in jobs if job.key not in under_way and job.key not in held]
                 backend.submit(fresh)
-                pending |= {job.key: job for job in fresh}
-                self._collect(backend, pending, n_lost)
-                jobs = self._ask()
-                self._cancel_unwanted(backend, pending, jobs)
+                under_way |= {job.key: job for job in fresh}
+                self._collect(backend, under_way, n_lost)
+                jobs = self._next_jobs()
+                self._cancel_unwanted(backend, under_way, jobs)
 
     def close(self) -> None:
         """Close the store, so that other processes can open it for writing."""
@@ -410,25 +312,22 @@ class Result(RaceTexts):
     ) -> None:
         self.close()
 
-    def _ask(self) -> tuple[Job, ...]:
+    def _next_jobs(self) -> tuple[Job, ...]:
         """Return the jobs that the race requests, after storing and reporting its new decisions."""
-        n_rounds, eliminated = self.race.rounds, set(self.eliminated)
-        removed = self.race.removed
-        jobs = self.race.ask(time.time())
-        if self.race.rounds > n_rounds:
-            self._check_round()
-        if not self._health.all_failed:
-            self._save()
-        news = [str(self.verdict(name)) for name in self.eliminated if name not in eliminated]
+        n_rounds, eliminated, removed = self.rounds, {*self.eliminated}, self.removed
+        jobs = self.ask(time.time())
+        self._save()
+        news = [str(one) for name, one in self.eliminated.items() if name not in eliminated]
         news += [
             f"{name} was removed: too many of its runs failed"
-            for name in sorted(self.race.removed - removed)
+            for name in sorted(self.removed - removed)
         ]
-        if self.race.rounds > n_rounds:
-            status = RaceStatus.of(self.race.state)
+        if self.rounds > n_rounds:
+            self._health.end_round()
+            status = self.status
             forecast = status.describe_forecast()
             news.append(
-                f"round {status.n_rounds}: {status.spent.runs:,} runs, racing "
+                f"round {status.counts.rounds}: {status.spent.runs:,} runs, racing "
                 f"{format_list(status.pareto)}{f'; {forecast}' if forecast else ''}"
             )
         self._report(*news)
@@ -437,86 +336,88 @@ class Result(RaceTexts):
     def _report(self, *news: str) -> None:
         """Call the progress function; without news at most once every ``PROGRESS_SECONDS``."""
         start = time.monotonic()
-        ended = self.race.ended is not None
+        ended = self.ended is not None
         if self._watch is not None and (news or ended or start >= self._next_call):
-            self._watch(RaceStatus.of(self.race.state, news))
+            self._watch(RaceStatus.of(self.state, news))
             end = time.monotonic()
             self._next_call = end + max(PROGRESS_SECONDS, 20 * (end - start))
 
-    def _check_round(self) -> None:
-        """Undo the last decision, which is not stored, if all runs of its round failed."""
-        try:
-            self._health.end_round(self.failures)
-        except SolverError:
-            fit, events = self.race.fit, self.race.events
-            if self._store is None:
-                question = self.race.question
-                self.race = Race.from_events(events[: self._n_valid], fit=fit, question=question)
-            else:
-                self.race = restore_race(self._store, fit=fit, question=self.race.question)
-            raise
-
     def _save(self) -> None:
         """Write all new events to the store, with the status of the race that follows from them."""
-        events = self.race.events
+        events = self._events
         if self._store is not None and events:
             changed = any(not isinstance(event, Report) for event in events)
-            status = RaceStatus.of(self.race.state) if changed else None
             decided = any(isinstance(event, Decided) for event in events)
-            self._store.append(events, status=status)
-            self.race.forget()
+            self._store.append(events, status=self.status if changed else None)
+            self.forget()
             if decided:
-                self._store.keep_snapshot(self.race.snapshot)
-        self._n_valid = len(self.race.events)
+                self._store.keep_snapshot(self.snapshot)
 
-    def _collect(self, backend: Backend, pending: dict[RunId, Job], n_lost: Counter[RunId]) -> None:
-        """Pass finished runs from the backend to the race, and request lost runs again."""
-        workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
+    def _collect(
+        self, backend: Backend, under_way: dict[RunId, Job], n_lost: Counter[RunId]
+    ) -> None:
+        """Take finished runs from the backend, and leave lost ones to be requested again."""
         for outcome in backend.outcomes(POLL_SECONDS):
             key = outcome.job.key
-            pending.pop(key, None)
+            under_way.pop(key, None)
             if isinstance(outcome, RunOutcome):
                 self._monitor.record_end(outcome.seconds)
                 if outcome.run.status == Status.KILLED and not n_lost[key]:
                     n_lost[key] += 1
                     self._report(f"{key.algorithm} on {key.instance} is run again: {outcome.why}")
                     continue
-                if outcome.worker and key not in self.race.state.arrived:
-                    workers[outcome.worker].append(key)
-                self._take(outcome)
+                self._held.append(outcome)
                 continue
             n_lost[key] += outcome.was_running
             if n_lost[key] >= MAX_WORKER_LOSSES:
                 killed = outcome.job.run([], [], until=0.0, status=Status.KILLED)
-                self._take(RunOutcome(outcome.job, killed, why=outcome.why))
-        for worker, keys in workers.items():
-            self.race.record(make_attribution(self.race.state, keys, worker))
-        if not self._health.all_failed:
-            self._save()
-        overdue = self._monitor.message([key[:2] for key in pending], time.monotonic())
+                self._held.append(RunOutcome(outcome.job, killed, why=outcome.why))
+        self._take_held(is_last=not under_way)
+        overdue = self._monitor.message([key[:2] for key in under_way], time.monotonic())
         if overdue:
             warn(overdue)
         self._report(*filter(None, [overdue]))
 
+    def _take_held(self, *, is_last: bool) -> None:
+        """Pass finished runs to the race, unless all runs of the round so far have failed.
+
+        If these were the last ones, their failure is an error: the cause is the environment.
+        """
+        ended = [(outcome.job.algorithm, outcome.failed_without_value) for outcome in self._held]
+        if self._health.are_suspicious(ended):
+            wanted = {*self.state.progress.wanted} - {outcome.job.key for outcome in self._held}
+            if not is_last or wanted:
+                return
+            retried = self.budget.retries > min(one.job.repetition for one in self._held)
+            if not retried and len({name for name, _ in ended}) > 1:
+                reasons: Reasons = {}
+                for outcome in self._held:
+                    add_failure(reasons, Failed.of(outcome.run, outcome.why))
+                self._held.clear()
+                raise every_run_failed(describe_failures(reasons, {}, ()))
+        workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
+        for outcome in self._held:
+            if outcome.worker and outcome.job.key not in self.state.ledger.arrived:
+                workers[outcome.worker].append(outcome.job.key)
+            self._take(outcome)
+        self._held.clear()
+        for worker, keys in workers.items():
+            self.record(make_attribution(self.state, keys, worker))
+        self._save()
+
     def _take(self, outcome: RunOutcome) -> None:
         """Add a finished run to the race, and warn of the first failure of each algorithm."""
-        failed_before = {*self.race.state.reasons}
-        is_new = outcome.job.key not in self.race.state.arrived
-        problem = self._health.record_run(
-            outcome.job.algorithm,
-            has_value=np.size(outcome.run.time) > 0,
-            failed=outcome.run.status in FAILED,
-            finished=outcome.run.status == Status.FINISHED,
-            why=outcome.why,
-        )
+        failed_before = {*self.state.ledger.reasons}
+        is_new = outcome.job.key not in self.state.ledger.arrived
+        problem = self._health.record_run(outcome)
         # A run has one reason, or it would count as several failed runs.
-        self.race.tell(outcome.run, why="" if problem else outcome.why, output=outcome.output)
+        self.tell(outcome.run, why="" if problem else outcome.why, output=outcome.output)
         if problem:
             if is_new:
-                self.race.record(Failed.of(outcome.run, problem, outcome.output))
+                self.record(Failed.of(outcome.run, problem, outcome.output))
             if outcome.job.algorithm not in failed_before:
                 self._warn_of_failure(outcome.job, problem)
-        for name in self.race.state.reasons.keys() - failed_before:
+        for name in self.state.ledger.reasons.keys() - failed_before:
             self._report(f"{name} failed on {outcome.job.instance}: {problem or outcome.why}")
 
     def _warn_of_failure(self, job: Job, problem: str) -> None:
@@ -525,14 +426,14 @@ class Result(RaceTexts):
         warn(f"{name} on {instance}: {escape_text(problem)}")
 
     def _cancel_unwanted(
-        self, backend: Backend, pending: dict[RunId, Job], jobs: tuple[Job, ...]
+        self, backend: Backend, under_way: dict[RunId, Job], jobs: tuple[Job, ...]
     ) -> None:
-        """Cancel queued jobs of algorithms with a pending run that the race no longer wants."""
+        """Cancel queued jobs of algorithms with a run under way that the race no longer wants."""
         wanted = {job.key for job in jobs}
-        algorithms = {key.algorithm for key in pending if key not in wanted}
+        algorithms = {key.algorithm for key in under_way if key not in wanted}
         if algorithms:
             for job in backend.cancel(algorithms):
-                pending.pop(job.key, None)
+                under_way.pop(job.key, None)
 
 
 def format_now() -> str:

@@ -1,4 +1,4 @@
-"""Verdicts in words: a sentence for each algorithm, and a table of pairs."""
+"""``Findings``: what a posterior says of all algorithms, as text and as a table of a notebook."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,8 +6,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import escape_text, format_list, format_range, format_time, name_point
-from polarbear.inference.verdicts import Verdict, Kind, format_probability
+from polarbear._text import (
+    escape_text,
+    format_list,
+    format_range,
+    format_time,
+    name_point,
+    render_card,
+)
+from polarbear.inference.verdicts import Kind, Verdict, format_probability
 
 Floats = NDArray[np.float64]
 
@@ -26,8 +33,8 @@ class Crossing(NamedTuple):
     probability: float  # of both leads
 
 
-class Facts(NamedTuple):
-    """The probabilities and statuses from which a verdict is written."""
+class Findings(NamedTuple):
+    """What a posterior says of all algorithms; ``str()`` is the text, a notebook shows a table."""
 
     algorithms: tuple[str, ...]
     times: Floats
@@ -35,37 +42,44 @@ class Facts(NamedTuple):
     everywhere: Floats  # (n, n): P(row ahead of column at all times)
     dominates: NDArray[np.bool_]  # (n, n)
     best: Floats  # (T, n): P(has the highest rating)
-    statuses: tuple[Verdict, ...]
+    verdicts: tuple[Verdict, ...]
     mistaken: float  # P(at least one algorithm is wrongly eliminated)
     certainty: float
     cautions: tuple[str, ...] = ()  # what a reader must know before the rest
+    notes: tuple[str, ...] = ()  # what a reader should know of the data
+
+    def __str__(self) -> str:
+        sentences = [one.text for one in describe_algorithms(self)]
+        return "\n".join([*self.cautions, *sentences, summarise(self)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = [[one.algorithm, one.kind, one.text] for one in describe_algorithms(self)]
+        text = "\n".join(self.cautions)
+        return render_card(text, ["algorithm", "verdict", "why"], rows, summarise(self))
 
 
 class Sentence(NamedTuple):
-    """A sentence about one algorithm, with the algorithm's status."""
+    """A sentence about one algorithm, with the kind of verdict."""
 
     algorithm: str
-    status: Kind
+    kind: Kind
     text: str
 
 
-def format_verdict(facts: Facts) -> str:
-    """Return the verdict line by line: cautions, a sentence for each algorithm, the summary."""
-    sentences = [one.text for one in describe_algorithms(facts)]
-    return "\n".join([*facts.cautions, *sentences, summarise(facts)])
-
-
-def summarise(facts: Facts) -> str:
+def summarise(found: Findings) -> str:
     """Return the summary of a verdict: times without a clear best, and the Pareto set's size."""
-    return "\n".join([*describe_close_times(facts), describe_pareto_set(facts)])
+    return "\n".join([*describe_close_times(found), describe_pareto_set(found), *found.notes])
 
 
-def describe_pareto_set(facts: Facts) -> str:
+def describe_pareto_set(found: Findings) -> str:
     """Return how many algorithms are not dominated, and P(any elimination is wrong), in words."""
-    n = len(facts.algorithms)
-    n_dominated = sum(one.status == "dominated" for one in facts.statuses)
-    wrong = f" Probability that any exclusion is wrong: {format_value(facts.mistaken)}."
-    return count_members(n - n_dominated, n, facts.clock) + (wrong if n_dominated else "")
+    n = len(found.algorithms)
+    n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
+    wrong = f" Probability that any exclusion is wrong: {format_value(found.mistaken)}."
+    return count_members(n - n_dominated, n, found.clock) + (wrong if n_dominated else "")
 
 
 def format_value(probability: float) -> str:
@@ -91,73 +105,73 @@ def count_members(members: int, n: int, clock: str = "time") -> str:
     return f"{subject} {'stays' if members == 1 else 'stay'} in the {kind} Pareto set."
 
 
-def describe_close_times(facts: Facts) -> list[str]:
+def describe_close_times(found: Findings) -> list[str]:
     """Return a line with the times at which no algorithm is clearly best, and the contenders."""
-    first = facts.best.max(axis=1, keepdims=True)
-    near = facts.best >= first - MIN_BEST_MARGIN
+    first = found.best.max(axis=1, keepdims=True)
+    near = found.best >= first - MIN_BEST_MARGIN
     open_ = near.sum(axis=1) > 1
     parts: list[str] = []
     for start, stop in _true_ranges(open_):
         contenders = np.flatnonzero(near[start:stop].any(axis=0))
-        names = format_list([facts.algorithms[k] for k in contenders], 4)
-        parts.append(f"{_format_times(facts, start, stop - 1)} ({names})")
+        names = format_list([found.algorithms[k] for k in contenders], 4)
+        parts.append(f"{_format_times(found, start, stop - 1)} ({names})")
     return [f"Too close to call who is the best {format_list(parts, 4)}."] if parts else []
 
 
-def describe_algorithms(facts: Facts) -> list[Sentence]:
+def describe_algorithms(found: Findings) -> list[Sentence]:
     """Return one sentence for each algorithm, with the dominated algorithms last."""
-    ordered = sorted(facts.statuses, key=lambda one: one.status == "dominated")
-    code = {name: k for k, name in enumerate(facts.algorithms)}
+    ordered = sorted(found.verdicts, key=lambda one: one.kind == "dominated")
+    code = {name: k for k, name in enumerate(found.algorithms)}
     return [
-        Sentence(one.algorithm, one.status, f"{_describe(facts, one, code[one.algorithm])}.")
+        Sentence(one.algorithm, one.kind, f"{_describe(found, one, code[one.algorithm])}.")
         for one in ordered
     ]
 
 
-def _describe(facts: Facts, status: Verdict, code: int) -> str:
+def _describe(found: Findings, verdict: Verdict, code: int) -> str:
     """Return the sentence about one algorithm, without its full stop."""
-    dominance = facts.everywhere[:, code]
+    dominance = found.everywhere[:, code]
     # Of rivals that are equally certain to three digits, the one most often best comes first.
-    rivals = np.lexsort((-facts.best.mean(axis=0), -dominance.round(3)))
-    if status.status == "dominated":
-        dominators = [k for k in rivals.tolist() if facts.dominates[k, code]]
-        names = [facts.algorithms[k] for k in dominators]
-        when = _format_times(facts, 0, len(facts.times) - 1)
+    rivals = np.lexsort((-found.best.mean(axis=0), -dominance.round(3)))
+    if verdict.kind == "dominated":
+        dominators = [k for k in rivals.tolist() if found.dominates[k, code]]
+        names = [found.algorithms[k] for k in dominators]
+        when = _format_times(found, 0, len(found.times) - 1)
         also = f", and by {format_list(names[1:])}" if names[1:] else ""
         sure = format_probability(float(dominance[dominators[0]]))
         by = f"dominated by {escape_text(names[0])} {when} ({sure})"
-        return f"{escape_text(status.algorithm)} is {by}{also}"
-    prob_dominated = 1 - (status.prob_in_pareto or 0.0)
-    if status.status == "undecided" and prob_dominated >= facts.certainty:
+        return f"{escape_text(verdict.algorithm)} is {by}{also}"
+    prob_dominated = 1 - (verdict.probability or 0.0)
+    if verdict.kind == "undecided" and prob_dominated >= found.certainty:
         likely = [
             k for k in rivals[:3].tolist() if k == rivals[0] or dominance[k] >= MIN_BEST_MARGIN
         ]
         names = [
-            f"{facts.algorithms[k]} ({format_probability(float(dominance[k]))})" for k in likely
+            f"{found.algorithms[k]} ({format_probability(float(dominance[k]))})" for k in likely
         ]
         return (
-            f"{escape_text(status.algorithm)} is undecided: it is dominated "
+            f"{escape_text(verdict.algorithm)} is undecided: it is dominated "
             f"({format_probability(prob_dominated)}), but by which algorithm is not certain: "
             f"{format_list(names)}"
         )
-    best_times = _describe_best_times(facts, code)
+    best_times = _describe_best_times(found, code)
     if best_times:
-        return f"{status.claim()}: most likely the best {format_list(best_times)}"
+        return f"{verdict.claim()}: most likely the best {format_list(best_times)}"
     rival = int(rivals[0])
-    if status.status == "equivalent":
-        return status.claim()
+    if verdict.kind == "equivalent":
+        return verdict.claim()
     if dominance[rival] < 0.01:
-        return f"{status.claim()}: no single one is likely to be ahead of it at all times"
-    closest = f"closest to dominating it is {escape_text(facts.algorithms[rival])}"
+        return f"{verdict.claim()}: no single one is likely to be ahead of it at all times"
+    closest = f"closest to dominating it is {escape_text(found.algorithms[rival])}"
     # Two estimates from draws differ in the third digit; their sum must not exceed 1.
     closest_prob = min(float(dominance[rival]), prob_dominated)
-    return f"{status.claim()}: {closest} ({format_probability(closest_prob)})"
+    return f"{verdict.claim()}: {closest} ({format_probability(closest_prob)})"
 
 
-def _describe_best_times(facts: Facts, code: int) -> list[str]:
+def _describe_best_times(found: Findings, code: int) -> list[str]:
     """Return the ranges of times at which an algorithm is most likely the best, in words."""
     return [
-        _format_times(facts, start, stop - 1) for start, stop in find_best_times(facts.best, code)
+        _format_times(found, start, stop - 1) for start, stop in find_best_times(found.best, code)
     ]
 
 
@@ -176,20 +190,20 @@ def _true_ranges(mask: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return list(zip(edges[::2], edges[1::2], strict=True))
 
 
-def _format_times(facts: Facts, first: int, last: int) -> str:
+def _format_times(found: Findings, first: int, last: int) -> str:
     """Return a range of times in words, given the indices of its first and last time."""
-    times = facts.times
+    times = found.times
     if first == last:
-        return f"at {format_range(times[first], times[first], facts.clock)}"
-    when = f"from {format_range(times[first], times[last], facts.clock)}"
+        return f"at {format_range(times[first], times[first], found.clock)}"
+    when = f"from {format_range(times[first], times[last], found.clock)}"
     if last - first < len(times) - 1:
         return when
     if len(times) == 2:
-        second = format_range(times[1], times[1], facts.clock)
+        second = format_range(times[1], times[1], found.clock)
         return (
-            f"at both {name_point(facts.clock)}s, {format_time(times[0], facts.clock)} and {second}"
+            f"at both {name_point(found.clock)}s, {format_time(times[0], found.clock)} and {second}"
         )
-    return f"at all {len(times):,} {name_point(facts.clock)}s {when}"
+    return f"at all {len(times):,} {name_point(found.clock)}s {when}"
 
 
 def tabulate_pairs(

@@ -16,10 +16,10 @@ from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utili
 from polarbear.data.names import find_indices, to_name
 from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
-from polarbear.inference.verdicts import format_probability
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.scores import Scores
+from polarbear.inference.verdicts import format_probability
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -39,7 +39,7 @@ REMAINING = {
     "equivalent": "equivalent to another algorithm",
     "undecided": "undecided",
 }
-"""What a verdict says of algorithms that are not dominated, by their status."""
+"""What a verdict says of algorithms that are not dominated, by its kind."""
 
 AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
 """The most draws and instances over which ratings with some attributes set are averaged, and the
@@ -360,7 +360,7 @@ class InstancePosterior(FrozenRecord):
         """
         none = float(np.mean(self.tau == 0))
         has_cautions = self.if_cut is not None or any(one.fails_often for one in self.ends)
-        cautions = self.population().facts(certainty).cautions if has_cautions else ()
+        cautions = self.population().verdict(certainty).cautions if has_cautions else ()
         if isinstance(self.basis, ClassBasis):
             counts = self.count_by_class()
             lines = [
@@ -511,10 +511,10 @@ class Predictions(FrozenRecord):
 
 def _describe_class(posterior: Posterior, certainty: float) -> str:
     """Return which algorithms are not dominated, and the best one at the end, in words."""
-    statuses, best = posterior.statuses(certainty), posterior.prob_best()[-1]
+    verdicts, best = posterior.verdicts(certainty), posterior.prob_best()[-1]
     parts: list[str] = []
-    for status, claim in REMAINING.items():
-        names = [one.algorithm for one in statuses if one.status == status]
+    for kind, claim in REMAINING.items():
+        names = [one.algorithm for one in verdicts if one.kind == kind]
         if names:
             parts.append(f"{format_list(names)} {'is' if len(names) == 1 else 'are'} {claim}")
     leader = escape_text(posterior.algorithms[int(np.argmax(best))])

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import choose_precision, escape_text, format_time, format_unit
 from polarbear.errors import DataError
-from polarbear.inference.verdicts import Verdict, format_probability
 from polarbear.inference.findings import find_best_times
+from polarbear.inference.verdicts import Verdict, format_probability
 
 Floats = NDArray[np.float64]
 
@@ -40,14 +40,22 @@ class RatedAlgorithms(NamedTuple):
     mean: Floats  # (T, n)
     deviation: Floats  # (T, n): posterior standard deviation
     best: Floats  # (T, n): P(has the highest rating)
+    member: Floats  # (n,): P(in the Pareto set)
 
     @classmethod
     def of(cls, posterior: "_Ratings") -> Self:
         """Return the mean, standard deviation and P(best) of a posterior's ratings."""
         ratings = posterior.ratings
         deviation = ratings.std(axis=0, dtype=np.float64)
-        rated = (posterior.algorithms, posterior.times, posterior.clock)
-        return cls(*rated, posterior.mean(), deviation, posterior.prob_best())
+        return cls(
+            algorithms=posterior.algorithms,
+            times=posterior.times,
+            clock=posterior.clock,
+            mean=posterior.mean(),
+            deviation=deviation,
+            best=posterior.prob_best(),
+            member=posterior.undominated(posterior.algorithms).mean(axis=0),
+        )
 
 
 class _Ratings(Protocol):
@@ -69,16 +77,18 @@ class _Ratings(Protocol):
 
     def prob_best(self) -> Floats: ...
 
+    def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]: ...
+
 
 def render_table(
-    statuses: Sequence[Verdict],
+    verdicts: Sequence[Verdict],
     rated: RatedAlgorithms | None,
     at: ArrayLike | None = None,
     note: str = "",
 ) -> str:
-    """Return a LaTeX ``tabular`` with the status and the ratings of each algorithm.
+    """Return a LaTeX ``tabular`` with the verdict and the ratings of each algorithm.
 
-    Columns: the name, the status, P(in the Pareto set), when it is most likely the best, and the
+    Columns: the name, the verdict, P(in the Pareto set), when it is most likely the best, and the
     rating at the times ``at``. Without ratings the table has the first three. ``note`` is a
     comment in the first lines. A column is headed by the time that was asked for. If that is not a
     time of the grid, the last one before it is used, and a line below the table says so.
@@ -90,7 +100,7 @@ def render_table(
     if rated is not None:
         digits = len(_format_rating(0.0, float(rated.deviation[shown].max()))) - len("0.000()")
         columns += [f"S[table-format=1.3({digits})]"] * len(shown)
-    head = ["Algorithm", "Status", "{$P$(member)}"]
+    head = ["Algorithm", "Verdict", "{$P$(member)}"]
     lines = [f"% {line}" for line in note.splitlines()]
     lines += [
         r"% \usepackage{booktabs,siunitx}   siunitx: version 3 or newer",
@@ -104,8 +114,8 @@ def render_table(
             rf"\cmidrule(lr){{5-{4 + len(shown)}}}",
         ]
         head += ["Most likely best", *(f"{{{_format_time(rated, time)}}}" for time in wanted)]
-    ordered = sorted(statuses, key=lambda one: not one.is_candidate)
-    rows = [_make_row(status, rated, shown) for status in ordered]
+    ordered = sorted(verdicts, key=lambda one: not one.is_candidate)
+    rows = [_make_row(verdict, rated, shown) for verdict in ordered]
     lines += [_join_cells(head), r"\midrule", *map(_join_cells, rows), r"\bottomrule"]
     if rated is not None:
         lines += _describe_other_times(rated, wanted, len(columns))
@@ -156,16 +166,17 @@ def _describe_other_times(
     return [rf"\multicolumn{{{columns}}}{{l}}{{\footnotesize {text}}} \\"]
 
 
-def _make_row(
-    status: Verdict, rated: RatedAlgorithms | None, shown: Sequence[int]
-) -> list[str]:
+def _make_row(verdict: Verdict, rated: RatedAlgorithms | None, shown: Sequence[int]) -> list[str]:
     """Return the cells of an algorithm's row in a LaTeX table."""
-    row = [escape_latex(status.algorithm), _describe_status(status), _format_prob(status)]
-    if rated is None:
-        return row
-    if status.algorithm not in rated.algorithms:
-        return [*row, "", *[NO_NUMBER] * len(shown)]
-    code = rated.algorithms.index(status.algorithm)
+    said = escape_latex(verdict._replace(probability=None).brief())
+    name, is_member = escape_latex(verdict.algorithm), verdict.probability
+    if rated is None or verdict.algorithm not in rated.algorithms:
+        is_member = is_member if verdict.is_candidate else None
+        row = [name, said, _format_prob(is_member)]
+        return row if rated is None else [*row, "", *[NO_NUMBER] * len(shown)]
+    code = rated.algorithms.index(verdict.algorithm)
+    is_member = is_member if verdict.is_candidate else float(rated.member[code])
+    row = [name, said, _format_prob(is_member)]
     ranges = [
         _format_time(rated, float(rated.times[start]))
         if start == stop - 1
@@ -182,17 +193,11 @@ def _join_cells(cells: Sequence[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
-def _describe_status(status: Verdict) -> str:
-    """Return the status without its probability, such as "dominated by CSA"."""
-    bare = status._replace(prob_in_pareto=None, prob_dominated=None)
-    return escape_latex(bare.brief())
-
-
-def _format_prob(status: Verdict) -> str:
-    """Format P(in the Pareto set) for a siunitx column, which accepts "<" and ">"."""
-    if status.prob_in_pareto is None:
+def _format_prob(probability: float | None) -> str:
+    """Format a probability for a siunitx column, which accepts "<" and ">"."""
+    if probability is None:
         return NO_NUMBER
-    return format_probability(status.prob_in_pareto).removeprefix("P ").removeprefix("= ")
+    return format_probability(probability).removeprefix("P ").removeprefix("= ")
 
 
 def _format_time(rated: RatedAlgorithms, time: float) -> str:

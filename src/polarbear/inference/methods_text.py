@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from polarbear._text import format_count, format_list, format_range, name_point
 from polarbear.data.run import FAILED
 from polarbear.data.run_ends import RunEnds, describe_unstated, format_counts
+from polarbear.inference.findings import Findings, format_value
 from polarbear.inference.verdicts import Verdict
-from polarbear.inference.findings import Facts, format_value
 from polarbear.inference.versions import software_versions
 
 MAX_NAMES = 50
@@ -93,11 +93,11 @@ def describe_equivalence(epsilon: float) -> str:
     )
 
 
-def describe_result(statuses: Sequence[Verdict]) -> str:
-    """Return sentences that name the algorithms by their status."""
-    kept = [one.algorithm for one in statuses if one.is_candidate]
+def describe_result(verdicts: Sequence[Verdict]) -> str:
+    """Return sentences that name the algorithms by their verdict."""
+    kept = [one.algorithm for one in verdicts if one.is_candidate]
     names = {
-        kind: [one.algorithm for one in statuses if one.status == kind]
+        kind: [one.algorithm for one in verdicts if one.kind == kind]
         for kind in ("dominated", "undecided", "removed")
     }
     members = f"{{{format_list(kept, MAX_NAMES)}}}"
@@ -113,7 +113,7 @@ def describe_result(statuses: Sequence[Verdict]) -> str:
 
 
 def describe_posterior_analysis(
-    facts: Facts,
+    found: Findings,
     *,
     instances: int,
     prior: str,
@@ -126,14 +126,14 @@ def describe_posterior_analysis(
     ends: Sequence[RunEnds] = (),
 ) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
-    n_dominated = sum(one.status == "dominated" for one in facts.statuses)
+    n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
     dominated = (
         "An algorithm is dominated if another one has the higher rating at all times with "
         f"posterior probability {certainty:g} or more."
     )
     sentences = [
         describe_comparison(
-            "compared", len(facts.algorithms), instances, facts.times.tolist(), facts.clock
+            "compared", len(found.algorithms), instances, found.times.tolist(), found.clock
         ),
         *describe_runs(ends, instances),
         *notes,
@@ -141,12 +141,12 @@ def describe_posterior_analysis(
         dominated,
         describe_equivalence(epsilon),
         "These probabilities are for data that are analysed once, not again while they grow.",
-        describe_result(facts.statuses),
+        describe_result(found.verdicts),
     ]
     if n_dominated:
         sentences.append(
             "At least one algorithm is wrongly called dominated with posterior probability "
-            f"{format_value(facts.mistaken)}."
+            f"{format_value(found.mistaken)}."
         )
     if problems:
         sentences.append(f"The posterior is not trusted: {'; '.join(problems)}.")

@@ -24,12 +24,6 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.data.run_ends import RunEnds, format_counts, sum_counts
 from polarbear.errors import DataError, require
-from polarbear.inference.verdicts import (
-    Verdict,
-    Claims,
-    compare_readings,
-    derive_verdicts,
-)
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
     MAX_FULL_ALGORITHMS,
@@ -44,18 +38,23 @@ from polarbear.inference.dominance import (
     prob_ahead_everywhere_matrix,
 )
 from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
+from polarbear.inference.findings import (
+    Crossing,
+    Findings,
+    describe_algorithms,
+    summarise,
+    tabulate_pairs,
+)
 from polarbear.inference.latex import RatedAlgorithms, render_table
 from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
 from polarbear.inference.threads import one_thread
-from polarbear.inference.findings import (
-    Crossing,
-    Facts,
-    describe_algorithms,
-    format_verdict,
-    summarise,
-    tabulate_pairs,
+from polarbear.inference.verdicts import (
+    Claims,
+    Verdict,
+    compare_readings,
+    derive_verdicts,
 )
 
 Floats = NDArray[np.float64]
@@ -293,7 +292,7 @@ class Posterior(FrozenRecord):
             self.algorithms, self._ahead, alike, self._everywhere, certainty, draws
         )
 
-    def statuses(
+    def verdicts(
         self,
         certainty: float = 0.99,
         epsilon: float = 0.05,
@@ -301,15 +300,15 @@ class Posterior(FrozenRecord):
         elimination: Elimination = "joint",
         resolution: Resolution = "at_par",
     ) -> tuple[Verdict, ...]:
-        """Return whether each algorithm is a Pareto set member, equivalent, dominated or undecided.
+        """Return the verdict about each algorithm: member, equivalent, dominated or undecided.
 
         A race decides by the same definition (:mod:`polarbear.inference.verdicts`), so that
-        its statuses are those of its posterior.
+        its verdicts are those of its posterior.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
-        >>> [one.status for one in posterior.statuses()]
+        >>> [one.kind for one in posterior.verdicts()]
         ['member', 'member', 'dominated']
         """
         beats, alike = self._dominates(certainty, elimination), self._alike(epsilon)
@@ -328,8 +327,10 @@ class Posterior(FrozenRecord):
         )
         return tuple(derive_verdicts(claims, epsilon))
 
-    def verdict(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
-        """Return a sentence for each algorithm, and the probability that any elimination is wrong.
+    def verdict(
+        self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
+    ) -> Findings:
+        """Return what is known of all algorithms: text if printed, a table in a notebook.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
@@ -340,36 +341,24 @@ class Posterior(FrozenRecord):
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """
-        verdict = format_verdict(self.facts(certainty, epsilon))
-        return "\n".join([verdict, *self.diagnostics.verdict_notes])
-
-    def facts(
-        self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
-    ) -> Facts:
-        """Return the probabilities and statuses that the verdict puts into words.
-
-        >>> import polarbear as pb
-        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
-        >>> posterior.facts(certainty=0.95).dominates.any()
-        np.False_
-        """
-        statuses = self.statuses(certainty, epsilon, resolution=resolution)
-        return Facts(
-            self.algorithms,
-            self.times,
-            self.clock,
-            self._everywhere,
-            self._dominates(certainty, "joint"),
-            self.prob_best(),
-            statuses,
-            self.prob_any_wrong_elimination(certainty),
-            certainty,
-            self._describe_cautions(statuses, certainty, epsilon, resolution),
+        verdicts = self.verdicts(certainty, epsilon, resolution=resolution)
+        return Findings(
+            algorithms=self.algorithms,
+            times=self.times,
+            clock=self.clock,
+            everywhere=self._everywhere,
+            dominates=self._dominates(certainty, "joint"),
+            best=self.prob_best(),
+            verdicts=verdicts,
+            mistaken=self.prob_any_wrong_elimination(certainty),
+            certainty=certainty,
+            cautions=self._describe_cautions(verdicts, certainty, epsilon, resolution),
+            notes=tuple(self.diagnostics.verdict_notes),
         )
 
     def _describe_cautions(
         self,
-        statuses: Sequence[Verdict],
+        verdicts: Sequence[Verdict],
         certainty: float,
         epsilon: float,
         resolution: Resolution,
@@ -377,12 +366,12 @@ class Posterior(FrozenRecord):
         """Return what a reader must know first: what hangs on how runs ended, and failed runs."""
         cautions = []
         if self.if_cut is not None:
-            others = self.if_cut.statuses(certainty, epsilon, resolution=resolution)
+            others = self.if_cut.verdicts(certainty, epsilon, resolution=resolution)
             first, second = (one.prob_best()[-1].argmax() for one in (self, self.if_cut))
             leaders = self.algorithms[first], self.if_cut.algorithms[second]
-            cautions.append(compare_readings(self.ends, statuses, others, leaders))
+            cautions.append(compare_readings(self.ends, verdicts, others, leaders))
         failing = {one.algorithm: one for one in self.ends if one.fails_often}
-        kept = [one.algorithm for one in statuses if one.is_candidate and one.algorithm in failing]
+        kept = [one.algorithm for one in verdicts if one.is_candidate and one.algorithm in failing]
         return (*cautions, *(f"{failing[name].describe_failures()}." for name in kept))
 
     def prob_best(self) -> Floats:
@@ -439,7 +428,7 @@ class Posterior(FrozenRecord):
         ['a2 ', ' member ']
         """
         note = f"Made by PolarBear: {self.method}, {self.prior}, certainty {certainty:g}."
-        return render_table(self.statuses(certainty, epsilon), RatedAlgorithms.of(self), at, note)
+        return render_table(self.verdicts(certainty, epsilon), RatedAlgorithms.of(self), at, note)
 
     def describe_methods(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
         """Return a paragraph for the methods section of a paper, with the numbers of this analysis.
@@ -450,7 +439,7 @@ class Posterior(FrozenRecord):
         We compared 3 algorithms on 9 instances at 2 times from 0 to 1 with PolarBear ...
         """
         return describe_posterior_analysis(
-            self.facts(certainty, epsilon),
+            self.verdict(certainty, epsilon),
             instances=self.instances,
             prior=self.prior,
             evidence=self.evidence,
@@ -523,11 +512,11 @@ class Posterior(FrozenRecord):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        facts, curve = self.facts(), dict(zip(self.algorithms, self.mean().T, strict=True))
-        described = describe_algorithms(facts)
-        rows = [[one.algorithm, one.status, curve[one.algorithm], one.text] for one in described]
-        head = ["algorithm", "status", "rating over time", "verdict"]
-        return render_card(str(self), head, rows, summarise(facts))
+        found, curve = self.verdict(), dict(zip(self.algorithms, self.mean().T, strict=True))
+        described = describe_algorithms(found)
+        rows = [[one.algorithm, one.kind, curve[one.algorithm], one.text] for one in described]
+        head = ["algorithm", "verdict", "rating over time", "why"]
+        return render_card(str(self), head, rows, summarise(found))
 
     @cached_property
     def _ahead(self) -> Floats:
@@ -571,7 +560,7 @@ class Posterior(FrozenRecord):
         """Return P(win probability within epsilon of 1/2) of all pairs at each time."""
         if not 0 <= epsilon < 0.5:
             raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
-        latest = vars(self).get("_latest_alike")  # statuses and tables of pairs ask for the same
+        latest = vars(self).get("_latest_alike")  # verdicts and tables of pairs ask for the same
         if latest is None or latest[0] != epsilon:
             if self.wins is None:
                 margin = equivalence_margin(epsilon)

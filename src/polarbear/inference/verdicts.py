@@ -50,6 +50,7 @@ Kind = Literal[
     "baseline",
 ]
 
+
 class Unsettled(NamedTuple):
     """The pairs of an algorithm that are not settled, and the forecast of what settles them.
 

@@ -58,17 +58,14 @@ class Pace:
 
     def remaining(self, status: RaceStatus) -> Remaining | None:
         """Return the remaining runs and seconds; None if all is decided or there is no forecast."""
-        if status.forecast is None or not status.n_open_pairs:
+        if status.forecast is None or not status.counts.open_pairs:
             return None
-        n_done = status.n_since_decision
+        n_done = status.counts.since_decision
         least, runs, most = (max(runs - n_done, 0.0) for runs in status.forecast.runs)
         limit = None
-        if (
-            status.n_unused_instances is not None
-            and status.forecast.instances[1] > status.n_unused_instances
-        ):
+        if status.counts.unused is not None and status.forecast.instances[1] > status.counts.unused:
             limit = "instances"
-        allowed = status.budget.runs
+        allowed = status.setup.budget.runs
         if allowed is not None:
             affordable = allowed - status.requested.runs + status.n_wanted
             limit = "budget" if affordable < runs else limit

@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -78,8 +78,10 @@ class Snapshots:
                 events = store.n_events
                 if self._last is not None and self._last.events == events:
                     return self._last
-                self._model = store.model
-                race = Race.from_events(store.read(arrays=True), fit=self._fit)
+                started = store.started()
+                self._model = started.model
+                question = replace(started.question, fit=self._fit)
+                race = Race.from_events(store.read(arrays=True), question=question)
             content = make_document(race, title=self._title or f"Race {self.name}")
             content["last_event"] = _format_last_event(self._store, first=self._last is None)
             data = json.dumps(content, allow_nan=False).encode()

@@ -160,7 +160,7 @@ class Screen:
     def _head(self, status: RaceStatus) -> Any:
         head = self._line()
         head.append(f"polarbear {escape_text(self._title)}", style="bold")
-        head.append(f"  round {status.n_rounds + 1}" if not status.ended else "  ended")
+        head.append(f"  round {status.counts.rounds + 1}" if not status.ended else "  ended")
         head.append(f"  {format_seconds(time.monotonic() - self._start)}", style="dim")
         return head
 
@@ -169,14 +169,14 @@ class Screen:
         table = self._table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=True)
         for name in ("algorithm", "status"):
             table.add_column(name, overflow="ellipsis", header_style="dim")
-        numbers = ("runs", "requested", *(("failed",) if any(status.failed.values()) else ()))
+        numbers = ("runs", "requested", *(("failed",) if any(status.runs.failed.values()) else ()))
         for name in numbers:
             table.add_column(name, justify="right", no_wrap=True, header_style="dim")
         shown = rows if len(rows) <= most else rows[: most - 1]
         for name, words, style in shown:
-            wanted, failed = status.wanted.get(name, 0), status.failed.get(name, 0)
+            wanted, failed = status.runs.wanted.get(name, 0), status.runs.failed.get(name, 0)
             cells = [
-                self._text(f"{status.runs.get(name, 0):,}", style=style),
+                self._text(f"{status.runs.made.get(name, 0):,}", style=style),
                 self._text(f"{wanted:,}" if wanted else "", style=style),
                 self._text(f"{failed:,}" if failed else "", style=FAILED_STYLE),
             ]
@@ -196,19 +196,18 @@ class Screen:
     def _rows(self, status: RaceStatus) -> list[tuple[str, str, str]]:
         """Return name, status and style of candidates, then of eliminated ones, latest first."""
         marks = MARKS if self._console.encoding.startswith("utf") else PLAIN
-        others = [one for one in reversed(status.statuses) if not one.is_candidate]
-        candidates = [one for one in status.statuses if one.is_candidate]
-        ordered = sorted([*candidates, *others], key=lambda one: KINDS.index(one.status))
+        others = [one for one in reversed(status.verdicts) if not one.is_candidate]
+        candidates = [one for one in status.verdicts if one.is_candidate]
+        ordered = sorted([*candidates, *others], key=lambda one: KINDS.index(one.kind))
         return [
-            (one.algorithm, f"{marks[one.status]} {one.brief()}", STYLES[one.status])
-            for one in ordered
+            (one.algorithm, f"{marks[one.kind]} {one.brief()}", STYLES[one.kind]) for one in ordered
         ]
 
     def _facts(self, status: RaceStatus, n_lines: int) -> list[Any]:
         """Return lines with facts about the race; long ones are wrapped if there is room."""
         facts = {
             "Pareto set": format_list([escape_text(name) for name in status.pareto]),
-            "open": f"{format_count(status.n_open_pairs, 'pair')} not settled yet",
+            "open": f"{format_count(status.counts.open_pairs, 'pair')} not settled yet",
             "runs": f"{status.n_runs:,} made, {status.n_wanted:,} requested and not in yet",
             "failed": self._text(_describe_failed(status), style=FAILED_STYLE),
             "progress": self._progress_bar(self._pace.remaining(status), status),
@@ -268,7 +267,7 @@ def compute_progress(remaining: Remaining | None, status: RaceStatus) -> float |
     >>> compute_progress(Remaining(0.0, 0.0, 10.0, None), status)
     0.0
     """
-    if status.ended and not status.n_open_pairs:
+    if status.ended and not status.counts.open_pairs:
         return 1.0
     if remaining is None or not remaining.runs < float("inf"):
         return None
@@ -277,17 +276,17 @@ def compute_progress(remaining: Remaining | None, status: RaceStatus) -> float |
 
 def _describe_failed(status: RaceStatus) -> str:
     """Return how many runs of which algorithms failed; "" if none did."""
-    failed = sorted(status.failed.items(), key=lambda item: -item[1])
+    failed = sorted(status.runs.failed.items(), key=lambda item: -item[1])
     names = [f"{name} ({number:,})" for name, number in failed if number]
-    total = format_count(sum(status.failed.values()), "run")
+    total = format_count(sum(status.runs.failed.values()), "run")
     return f"{total}: {format_list(names, 6)}" if names else ""
 
 
 def _describe_remaining(remaining: Remaining | None, status: RaceStatus) -> str:
     """Return how many more runs, and how much time, the race is expected to take."""
-    if status.ended and status.n_open_pairs:
+    if status.ended and status.counts.open_pairs:
         return f"the race ended ({status.ended}) before all pairs were settled"
-    if status.ended or not status.n_open_pairs:
+    if status.ended or not status.counts.open_pairs:
         return "nothing" if status.ended else "the last runs of this round"
     if remaining is None:
         return "that can be told after the first rounds"
@@ -311,8 +310,8 @@ def _format_runs(number: float) -> str:
 
 def _describe_spent(status: RaceStatus) -> str:
     """Return the runs and the time spent, their limits, and the time until the deadline."""
-    unit = f" {format_unit(status.clock, 'time')}"
-    budget, spent = status.budget, status.spent
+    unit = f" {format_unit(status.setup.clock, 'time')}"
+    budget, spent = status.setup.budget, status.spent
     parts = [
         _format_share(spent.runs, budget.runs, " runs"),
         _format_share(spent.time, budget.time, unit),

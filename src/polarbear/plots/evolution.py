@@ -9,7 +9,7 @@ import numpy as np
 
 from polarbear.data.frozen import FrozenRecord
 from polarbear.errors import require
-from polarbear.plots.arguments import Bools, Floats, Ints, RaceSource, get_cast, get_race
+from polarbear.plots.arguments import Bools, Floats, Ints, check_race, get_cast
 from polarbear.plots.canvas import (
     AXIS_FONT_POINTS,
     NO_DECISION_MESSAGE,
@@ -80,7 +80,7 @@ class Evolution(FrozenRecord):
         return len(self.share)
 
 
-def evolution_data(source: RaceSource, *, refits: int | None = None) -> Evolution:
+def evolution_data(source: Race, *, refits: int | None = None) -> Evolution:
     """Compute the probability that each algorithm is dominated, round by round.
 
     The posterior of each round is fitted again, which takes as long as in the race. ``refits``
@@ -92,9 +92,9 @@ def evolution_data(source: RaceSource, *, refits: int | None = None) -> Evolutio
     >>> rounds.share[-1], rounds.eliminated[-1].tolist()
     (np.float64(1.0), [False, True, True])
     """
-    race, cast = get_race(source), get_cast(source)
+    race, cast = check_race(source), get_cast(source)
     n, index = len(cast.names), {name: k for k, name in enumerate(cast.names)}
-    stages = Race.after_each_round(source.events, fit=race.fit)
+    stages = Race.after_each_round(source.events, question=race.question)
     backwards = np.arange(race.rounds)[::-1]  # so that the last one is always chosen
     chosen = {*(backwards if refits is None else thin_draws(backwards, refits)).tolist()}
     # A decision that is made again with all draws replaces the first one of its round.
@@ -128,31 +128,29 @@ def _summarise_round(
     posterior = race.posterior if refit else None
     if posterior is not None:
         everywhere = posterior.prob_dominates_matrix()
-        if getattr(state.question, "elimination", "joint") == "pointwise":
+        if getattr(state.setup.question, "elimination", "joint") == "pointwise":
             # Pointwise elimination decides by the lowest probability over times.
             everywhere = posterior.prob_better_matrix().min(axis=0)
             np.fill_diagonal(everywhere, 0.0)
         codes = [index[name] for name in posterior.algorithms]
         dominance[codes] = everywhere.max(axis=0)
         rival[codes] = np.array(codes)[everywhere.argmax(axis=0)]
-    undecided = {name for names in state.open for name in names}
-    known = len(state.racing) + len(state.eliminated)
+    undecided = {name for names in state.pairs.open for name in names}
+    known = len(state.members.racing) + len(state.members.eliminated)
     pairs = known * (known - 1) // 2
     return (
-        len(state.order) if posterior is None else posterior.instances,
-        state.requested.runs,
+        len(state.pool.order) if posterior is None else posterior.instances,
+        state.ledger.requested.runs,
         dominance,
         rival,
-        state.question.certainty,
-        [name in state.eliminated for name in cast.names],
-        [name in state.racing and name not in undecided for name in cast.names],
-        1 - len(state.open) / pairs if pairs else 1.0,
+        state.setup.question.certainty,
+        [name in state.members.eliminated for name in cast.names],
+        [name in state.members.racing and name not in undecided for name in cast.names],
+        1 - len(state.pairs.open) / pairs if pairs else 1.0,
     )
 
 
-def evolution(
-    source: RaceSource | Evolution, ax: Axes | None = None, *, columns: Columns = 1
-) -> Axes:
+def evolution(source: Race | Evolution, ax: Axes | None = None, *, columns: Columns = 1) -> Axes:
     """Draw the probability that each algorithm is dominated, round by round.
 
     The axis of probabilities is linear up to 0.9 and logarithmic above, as in the paper. A cross

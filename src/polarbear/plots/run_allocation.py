@@ -12,7 +12,7 @@ from polarbear.data import grid
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.runs import Runs
 from polarbear.errors import require
-from polarbear.plots.arguments import Floats, Ints, RaceSource, ReadOnce, get_cast, get_race
+from polarbear.plots.arguments import Floats, Ints, check_race, get_cast
 from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     Axes,
@@ -61,7 +61,7 @@ class Allocation(FrozenRecord):
     time: Floats
 
 
-def allocation_data(source: Runs | RaceSource, times: ArrayLike | None = None) -> Allocation:
+def allocation_data(source: Runs | Race, times: ArrayLike | None = None) -> Allocation:
     """Count the instances on which each algorithm was run until each time or longer.
 
     ``times`` are by default those of the race, or for runs :func:`polarbear.grid.from_runs`.
@@ -79,12 +79,12 @@ def allocation_data(source: Runs | RaceSource, times: ArrayLike | None = None) -
         runs, cast = source, Cast.of(source.algorithms)
         grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
     else:
-        source = source if isinstance(source, Race | ReadOnce) else ReadOnce(source)
-        state, cast = get_race(source).state, get_cast(source)
-        grid_times = grid.check_times(state.times if times is None else times)
+        source = check_race(source).in_memory()
+        state, cast = source.state, get_cast(source)
+        grid_times = grid.check_times(state.setup.times if times is None else times)
         runs = source.runs
         told = (event.run for event in source.events if isinstance(event, Told))
-        costs = sum_costs(told, state.extends, continues=state.continues)
+        costs = sum_costs(told, state.ledger.extends, continues=state.setup.continues)
     n = len(cast.names)
     code = np.array([cast.names.index(name) for name in runs.algorithms], dtype=np.intp)
     algorithm_of_run = code[runs.algorithm]
@@ -109,7 +109,7 @@ def allocation_data(source: Runs | RaceSource, times: ArrayLike | None = None) -
 
 
 def allocation(
-    source: Runs | RaceSource | Allocation,
+    source: Runs | Race | Allocation,
     ax: Axes | None = None,
     *,
     times: ArrayLike | None = None,

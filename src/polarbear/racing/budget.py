@@ -103,15 +103,15 @@ class Budget:
         smallest, largest = self.batch
         return min(max(int(instances / 8), smallest), largest)
 
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """Return the budget as a dictionary of numbers and text, for a file."""
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the budget from what :meth:`plain` returned.
+        """Return the budget from what :meth:`to_plain` returned.
 
-        >>> Budget.from_plain(Budget(runs=9).plain()).runs
+        >>> Budget.from_plain(Budget(runs=9).to_plain()).runs
         9
         """
         known = [field.name for field in fields(cls)]

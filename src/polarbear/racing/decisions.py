@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from polarbear.data.names import natural_sort_key
-from polarbear.inference.verdicts import Verdict, Kind
+from polarbear.inference.verdicts import Verdict
 
 Pair = tuple[str, str]
 """Two algorithms, in their canonical order."""
@@ -15,19 +15,6 @@ Pair = tuple[str, str]
 def pair(a: str, b: str) -> Pair:
     """Return two names as a pair in their canonical order."""
     return (a, b) if natural_sort_key(a) < natural_sort_key(b) else (b, a)
-
-
-class Eliminated(NamedTuple):
-    """An elimination: one algorithm is dominated ``by`` another, with a posterior probability.
-
-    The probability is None if the race had no trusted posterior and decided by e-values alone.
-    ``decisive`` is the smallest set of instances without which there is no elimination.
-    """
-
-    algorithm: str
-    by: str
-    probability: float | None
-    decisive: tuple[str, ...] = ()
 
 
 class Open(NamedTuple):
@@ -42,6 +29,19 @@ class Open(NamedTuple):
     times: int
     need: float = inf
 
+    def to_plain(self) -> list[Any]:
+        """Return the fields for JSON; a number with a bit for each time is too large for others."""
+        need = self.need if isfinite(self.need) else str(self.need)
+        return [self.first, self.second, f"{self.times:x}", need]
+
+    @classmethod
+    def from_plain(cls, plain: Any) -> Self:
+        """Return the pair from what :meth:`to_plain` returned."""
+        first, second, times, need = plain
+        if not (isinstance(first, str) and isinstance(second, str)):
+            raise TypeError(f"names must be text, got {plain!r:.80}")
+        return cls(first, second, int(times, 16), float(need))
+
     @classmethod
     def list_all(cls, pairs: dict[Pair, int], needed: dict[Pair, float]) -> tuple[Self, ...]:
         """Return a record of each undecided pair, in canonical order.
@@ -50,24 +50,6 @@ class Open(NamedTuple):
         """
         ordered = sorted(pairs, key=lambda names: [natural_sort_key(name) for name in names])
         return tuple(cls(*names, pairs[names], needed.get(names, inf)) for names in ordered)
-
-
-class Assessed(NamedTuple):
-    """The status of a candidate as a decision stores it: a part of its ``Verdict``."""
-
-    algorithm: str
-    status: Kind
-    prob_in_pareto: float | None
-    rival: str | None = None
-    since: float | None = None
-    until: float | None = None
-
-    @classmethod
-    def of(cls, status: Verdict) -> Self:
-        """Return the fields of an algorithm's status that the event of a decision stores."""
-        prob = None if status.prob_in_pareto is None else round(status.prob_in_pareto, 6)
-        rival, since, until = status.rival, status.since, status.until
-        return cls(status.algorithm, status.status, prob, rival, since, until)
 
 
 class Forecast(NamedTuple):
@@ -102,8 +84,8 @@ class Decision:
         The pairs that stay undecided. The race ends when there is none.
     batch
         The number of instances of the next round.
-    eliminated, assessed
-        The algorithms that leave, and the status of each candidate.
+    verdicts
+        The verdict about each candidate. Those that are dominated leave the race.
     chosen
         The algorithms that are chosen at this stage, if the question is about a choice.
     horizons
@@ -119,13 +101,17 @@ class Decision:
 
     open: tuple[Open, ...]
     batch: int
-    eliminated: tuple[Eliminated, ...] = ()
-    assessed: tuple[Assessed, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     chosen: tuple[str, ...] = ()
     horizons: tuple[tuple[str, float], ...] = ()
     forecast: Forecast | None = None
     problems: tuple[str, ...] = ()
     given_up: bool = False
+
+    @property
+    def eliminated(self) -> tuple[Verdict, ...]:
+        """The verdicts about the algorithms that leave the race."""
+        return tuple(one for one in self.verdicts if one.kind == "dominated")
 
 
 def all_pairs(names: Iterable[str]) -> list[Pair]:

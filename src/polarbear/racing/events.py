@@ -8,31 +8,24 @@ its runs (``Told``, ``Imported``, ``Continued``, ``Superseded``, ``Hosted``, ``W
 Each line has the version of its format.
 
 - A new kind of event is a class here, in ``Event``, and a case in ``state.apply``.
-- A new field of an event has a default, which lines without the field get. ``_READ`` says how to
-  read a field that is neither a number nor text.
+- A new field of an event has a default, which lines without the field get.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
-import numpy as np
-
-from polarbear.data.run import Direction, Run, Status, run_from_plain, run_to_plain
+from polarbear.data.run import Direction, Run, Status
 from polarbear.errors import DataError
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Assessed, Decision, Eliminated, Forecast, Open
+from polarbear.racing.codec import from_plain, to_plain
+from polarbear.racing.decisions import Decision
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.model import Model
 from polarbear.racing.questions.question import Question
-from polarbear.racing.questions.stored import question_from_plain, question_to_plain
 
 VERSION = 1
-
-MAX_REPETITION = 1_000_000
-"""The largest repetition number that is accepted; no race requests a run as often."""
 
 MAX_REASON = 2000
 """The number of characters stored of the reason of a failure, and of the output of a run."""
@@ -71,6 +64,7 @@ class Identified:
 
     The event has only what is new since the last one of its kind. ``aliases`` maps new names of
     instances to their names in the race. ``changes``: accepted differences, in words.
+    ``accepts_changes``: other fingerprints under the same names are accepted once.
     """
 
     instances: Mapping[str, str] = field(default_factory=dict)
@@ -78,6 +72,7 @@ class Identified:
     limits: Mapping[str, Any] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    accepts_changes: bool = False
 
     def updated(self, later: "Identified") -> "Identified":
         """Return this event merged with a later one, whose fingerprints replace earlier ones."""
@@ -86,6 +81,7 @@ class Identified:
             {**self.solvers, **later.solvers},
             {**self.limits, **later.limits},
             {**self.aliases, **later.aliases},
+            accepts_changes=later.accepts_changes,
         )
 
 
@@ -277,8 +273,7 @@ def to_json(event: Event) -> str:
     "trial": false}'
     """
     kind = type(event).__name__.lower()
-    plain = {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
-    return json.dumps({"event": kind, "version": VERSION, **plain}, allow_nan=False)
+    return json.dumps({"event": kind, "version": VERSION, **to_plain(event)}, allow_nan=False)
 
 
 def from_json(line: str) -> Event:
@@ -298,8 +293,7 @@ def from_json(line: str) -> Event:
                 f"this event has version {version}, but this program reads versions up to "
                 f"{VERSION}: use a newer PolarBear"
             )
-        kind = KINDS[plain.pop("event")]
-        return kind(**{name: _READ.get(name, _same)(value) for name, value in plain.items()})
+        return from_plain(KINDS[plain.pop("event")], plain)
     except UNREADABLE as error:
         if isinstance(error, DataError):
             raise
@@ -313,93 +307,5 @@ UNREADABLE = (
 """The exceptions that malformed lines and events can cause."""
 
 
-def _plain(value: Any) -> Any:
-    """Convert a field of an event to lists, numbers and text, for JSON."""
-    if isinstance(value, Budget | Model):
-        return value.plain()
-    if isinstance(value, Question):
-        return _plain(question_to_plain(value))
-    if isinstance(value, Decision):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, Run):
-        return run_to_plain(value)
-    if isinstance(value, Open):
-        # A number with one bit per time is too large for other readers of JSON.
-        return [value.first, value.second, f"{value.times:x}", _plain(value.need)]
-    if isinstance(value, tuple):
-        return [_plain(part) for part in value]
-    # JSON has no infinities.
-    return str(value) if isinstance(value, float) and not isfinite(value) else value
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"expected text in an event, got {value!r}")
-    return value
-
-
-def _job(row: Any) -> Job:
-    """Make a job from its stored fields; raise an error if they are invalid."""
-    job = Job(*row)
-    _check_repetition(job.repetition)
-    if not (isinstance(job.algorithm, str) and isinstance(job.instance, str)):
-        raise TypeError(f"the names of a job must be text, got {job!r}")
-    return job._replace(horizon=float(job.horizon))
-
-
-def _eliminated(
-    algorithm: str, by: str, probability: float | None, decisive: Sequence[str] = ()
-) -> Eliminated:
-    return Eliminated(algorithm, by, probability, tuple(map(_text, decisive)))
-
-
-def _check_repetition(number: Any) -> None:
-    if not isinstance(number, int) or not 0 <= number <= MAX_REPETITION:
-        raise ValueError(
-            f"a repetition must be a whole number from 0 to {MAX_REPETITION}, got {number!r}"
-        )
-
-
-def _floats(values: Any) -> tuple[float, ...]:
-    return tuple(np.asarray(values, dtype=np.float64).ravel().tolist())
-
-
-def _three(values: Any) -> tuple[float, float, float]:
-    low, mid, high = map(float, values)
-    return low, mid, high
-
-
 def _end_of(text: str) -> str:
     return text if len(text) <= MAX_REASON else f"... {text[-MAX_REASON:]}"
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "algorithm": _text,
-    "why": _text,
-    "question": question_from_plain,
-    "budget": Budget.from_plain,
-    "model": Model.from_plain,
-    "decision": lambda plain: Decision(**{k: _READ.get(k, _same)(v) for k, v in plain.items()}),
-    "times": _floats,
-    "instances": lambda given: given if isinstance(given, dict) else tuple(map(_text, given)),
-    "changes": tuple,
-    "runs": lambda rows: tuple(RunId(*row) for row in rows),
-    "pairs": lambda rows: tuple((algorithm, instance) for algorithm, instance in rows),
-    "problems": tuple,
-    "chosen": lambda names: tuple(map(_text, names)),
-    "jobs": lambda rows: tuple(map(_job, rows)),
-    "key": lambda row: RunId(*row),
-    "status": Status,
-    "run": run_from_plain,
-    "eliminated": lambda rows: tuple(_eliminated(*row) for row in rows),
-    "open": lambda rows: tuple(Open(a, b, int(times, 16), float(n)) for a, b, times, n in rows),
-    "assessed": lambda rows: tuple(Assessed(*row) for row in rows),
-    "horizons": lambda rows: tuple((name, float(until)) for name, until in rows),
-    "forecast": lambda rows: rows and Forecast(*map(_three, rows)),
-}

@@ -38,14 +38,14 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     Gaussian approximation is enough for a forecast, few draws for a choice. The last decision of
     a race, which may end it by the regret, uses all draws.
     """
-    question = state.question
+    question = state.setup.question
     decides = isinstance(question, PaperParetoSet)
     if rankings is None or not (fit is default_fit if decides else _has_default_model(fit)):
         return None
     n = len(rankings.algorithms)
     if decides and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
-    seed = derive_seed(state.seed, ["fit", state.round])
+    seed = derive_seed(state.setup.seed, ["fit", state.progress.n_decisions])
     is_forecast = question.posterior_for == "forecast"
     fit_screening = _fit_approximation if is_forecast else _fit_few_draws
     posterior = _fit_without_warnings(fit_screening, rankings, seed)
@@ -91,8 +91,8 @@ def renumber_run(state: State, run: Run) -> Run | None:
     if it replaces a failed one.
     """
     key = key_of(run)
-    if key in state.superseded:
+    if key in state.ledger.superseded:
         return None
-    original = key._replace(repetition=state.extends.get(key, key.repetition))
-    requested = original in state.ever_requested
+    original = key._replace(repetition=state.ledger.extends.get(key, key.repetition))
+    requested = original in state.ledger.ever_requested
     return run._replace(repetition=0 if requested else original.repetition)

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from hashlib import blake2b
 from json import dumps
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
 from polarbear.data.run import EncodedRun, Run, Status
+
+MAX_REPETITION = 1_000_000
+"""The largest repetition number that is accepted; no race requests a run as often."""
 
 
 class RunId(NamedTuple):
@@ -16,6 +19,11 @@ class RunId(NamedTuple):
     algorithm: str
     instance: str
     repetition: int
+
+    @classmethod
+    def from_plain(cls, row: Any) -> Self:
+        """Return the id from a list of its fields; raise an error if it is invalid."""
+        return check_id(cls(*row))
 
 
 class Job(NamedTuple):
@@ -35,6 +43,12 @@ class Job(NamedTuple):
     instance_seed: int
     extends: int | None = None
 
+    @classmethod
+    def from_plain(cls, row: Any) -> Self:
+        """Return the job from a list of its fields; raise an error if it is invalid."""
+        job = check_id(cls(*row))
+        return job._replace(horizon=float(job.horizon))
+
     @property
     def key(self) -> RunId:
         """The id of the requested run: algorithm, instance and repetition."""
@@ -51,6 +65,20 @@ class Job(NamedTuple):
         """Return the outcome of this job as a run, by default observed until the job's horizon."""
         until = self.horizon if until is None else until
         return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
+
+
+_Named = TypeVar("_Named", RunId, Job)
+
+
+def check_id(record: _Named) -> _Named:
+    """Return a job or an id that was read; raise an error if its names or number are invalid."""
+    if not (isinstance(record.algorithm, str) and isinstance(record.instance, str)):
+        raise TypeError(f"names must be text, got {record!r}")
+    if not isinstance(record.repetition, int) or not 0 <= record.repetition <= MAX_REPETITION:
+        raise ValueError(
+            f"a repetition must be a whole number from 0 to {MAX_REPETITION}, got {record!r}"
+        )
+    return record
 
 
 def key_of(run: Run | EncodedRun) -> RunId:

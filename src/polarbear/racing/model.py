@@ -42,7 +42,7 @@ class Model:
     unused.
 
     >>> model = Model.of({"prior": "GP", "evidence": "rankings"})
-    >>> Model.from_plain(model.plain()) == model
+    >>> Model.from_plain(model.to_plain()) == model
     True
     >>> print(Model.of({}).describe_differences(model))
     prior Dirichlet(alpha=1.0) and not GP(kernel='matern32', ...), evidence ...
@@ -165,7 +165,7 @@ class Model:
     def __str__(self) -> str:
         return self.function or ", ".join(self.describe().values())
 
-    def plain(self) -> dict[str, Any]:
+    def to_plain(self) -> dict[str, Any]:
         """Return the model as plain values for JSON."""
         if self.function:
             return {"function": self.function}
@@ -180,7 +180,7 @@ class Model:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the model from the plain values that :meth:`plain` returned.
+        """Return the model from the plain values that :meth:`to_plain` returned.
 
         Stores from before there was ``ties`` averaged over the orders of tied algorithms.
         """

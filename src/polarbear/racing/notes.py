@@ -18,7 +18,7 @@ from polarbear.racing.state import State
 def find_algorithm(state: State, algorithm: str) -> str:
     """Return an algorithm's name; raise an error if it is not in this race."""
     name = to_name(algorithm)
-    names = [*state.racing, *state.eliminated, *state.removed]
+    names = [*state.members.racing, *state.members.eliminated, *state.members.removed]
     if name not in names:
         raise DataError(f"no algorithm named {name!r} in this race; {suggest_name(name, names)}")
     return name
@@ -34,7 +34,7 @@ def make_entry(
     name = check_name(to_name(algorithm))
     if not name:
         raise DataError("the name of an algorithm must not be empty")
-    if name in state.racing:
+    if name in state.members.racing:
         raise DataError(f"{name!r} is racing already, so it cannot be added")
     return Added(name, max_runs, max_time, trial)
 
@@ -42,9 +42,9 @@ def make_entry(
 def collect_runs(events: Iterable[Event], state: State) -> Runs:
     """Return the runs of a race that decisions use; a run and its extensions are one run."""
     arrived = (event.run for event in events if isinstance(event, Told | Imported))
-    runs = (run for run in arrived if key_of(run) not in state.withdrawn)
-    effective = effective_runs(runs, state.extends)
-    return Runs.from_records(effective, direction=state.direction, clock=state.clock)
+    runs = (run for run in arrived if key_of(run) not in state.ledger.withdrawn)
+    effective = effective_runs(runs, state.ledger.extends)
+    return Runs.from_records(effective, direction=state.setup.direction, clock=state.setup.clock)
 
 
 def make_withdrawal(
@@ -61,19 +61,19 @@ def make_withdrawal(
     """
     if algorithm is None and instance is None and pairs is None:
         raise DataError("the runs to withdraw are not given: pass algorithm=, instance= or pairs=")
-    if instance is not None and instance not in {*state.pool, *state.used}:
-        suggestion = suggest_name(instance, sorted(state.instances, key=natural_sort_key))
+    if instance is not None and instance not in {*state.pool.unused, *state.pool.used}:
+        suggestion = suggest_name(instance, sorted(state.pool.names, key=natural_sort_key))
         raise DataError(f"no instance named {instance!r} in this race; {suggestion}")
     selected = None if pairs is None else set(pairs)
     withdrawn = {
         (key.algorithm, key.instance)
-        for key in state.arrived - state.withdrawn
+        for key in state.ledger.arrived - state.ledger.withdrawn
         if algorithm in (None, key.algorithm)
         and instance in (None, key.instance)
         and (selected is None or key[:2] in selected)
     }
     is_alone = instance is not None and algorithm is None and selected is None
-    dropped = (instance,) if is_alone and instance and instance not in state.dropped else ()
+    dropped = (instance,) if is_alone and instance and instance not in state.pool.dropped else ()
     if not withdrawn and not dropped:
         return None
     return Withdrawn(tuple(sorted(withdrawn)), why, at, dropped)
@@ -95,7 +95,7 @@ def make_attribution(
     [(1, {'host': 'node-7'}), (1, {})]
     """
     details = tuple(worker)
-    number = state.workers.get(details)
+    number = state.ledger.workers.get(details)
     if number is not None:
         return Hosted(number, tuple(runs))
-    return Hosted(len(state.workers) + 1, tuple(runs), dict(details))
+    return Hosted(len(state.ledger.workers) + 1, tuple(runs), dict(details))

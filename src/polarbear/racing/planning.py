@@ -44,7 +44,7 @@ def plan(state: State) -> Asked | str:
 
     An algorithm that has reached its own limits does not run, and its open pairs cause no runs.
     """
-    if not state.open:
+    if not state.pairs.open:
         return "resolved"
     exhausted: set[str] = set()
     while True:
@@ -79,7 +79,7 @@ def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, in
 
 def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
     """Return the next runs of algorithms against their rivals, or the reason why there are none."""
-    if not state.question.focuses:
+    if not state.setup.question.focuses:
         runs = _plan_late_joiners(state, rivals) or _plan_new(state, rivals)
     else:
         runs = (
@@ -87,31 +87,33 @@ def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str 
         )
     if not runs:
         return NO_INSTANCES
-    return _cut_to_limits(state, runs, state.asked)
+    return _cut_to_limits(state, runs, state.progress.n_asked)
 
 
 def plan_retries(state: State) -> Asked | None:
     """Return retries of the runs that failed in this round; None if there are none to make."""
-    pending = state.pending_rounds.get(state.current, {})
+    pending = state.progress.pending.get(state.progress.current, {})
     failed = [
         key
         for key, run in pending.items()
-        if run.failed and _count_attempts(state, key) < state.budget.retries
+        if run.failed and _count_attempts(state, key) < state.setup.budget.retries
     ]
-    failed.sort(key=lambda key: (state.used[key.instance], key))
+    failed.sort(key=lambda key: (state.pool.used[key.instance], key))
     runs = [
-        PlannedRun(_next_attempt(state, key), run.horizon, state.extends.get(key), run.before)
+        PlannedRun(
+            _next_attempt(state, key), run.horizon, state.ledger.extends.get(key), run.before
+        )
         for key in failed
         for run in (pending[key],)
     ]
-    asked = _cut_to_limits(state, runs, state.current) if runs else None
+    asked = _cut_to_limits(state, runs, state.progress.current) if runs else None
     return asked if isinstance(asked, Asked) else None
 
 
 def _count_attempts(state: State, key: RunId) -> int:
     """Return how many attempts at a run failed or were cancelled before."""
     earlier = (key._replace(repetition=k) for k in reversed(range(key.repetition)))
-    replaced, withdrawn = state.superseded, state.withdrawn
+    replaced, withdrawn = state.ledger.superseded, state.ledger.withdrawn
     return sum(1 for _ in takewhile(lambda k: k in replaced and k not in withdrawn, earlier))
 
 
@@ -119,11 +121,11 @@ def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedR
     """Return runs on used instances on which an algorithm has no run, but a rival has."""
     runs: list[PlannedRun] = []
     for name, others in rivals.items():
-        positions = range(state.next_cached[name], len(state.order))
+        positions = range(state.pool.next_cached[name], len(state.pool.order))
         candidates = (
             PlannedRun(_next_key(state, name, instance), horizon)
-            for instance in map(state.order.__getitem__, positions)
-            if name not in state.observed_until[instance]
+            for instance in map(state.pool.order.__getitem__, positions)
+            if name not in state.pool.observed_until[instance]
             and (horizon := _informative_horizon(state, instance, others)) is not None
         )
         runs += islice(candidates, _choose_batch(state, name))
@@ -132,15 +134,15 @@ def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedR
 
 def _choose_batch(state: State, name: str) -> int:
     """Return the largest number of runs that an algorithm makes in the next round."""
-    trial = state.on_trial.get(name)
+    trial = state.members.on_trial.get(name)
     if trial is None:
-        return state.batch
-    return trial.choose_batch(state.budget.batch[0], state.budget.failures)
+        return state.pairs.batch
+    return trial.choose_batch(state.setup.budget.batch[0], state.setup.budget.failures)
 
 
 def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs sorted by the order in which their instances were first used."""
-    return sorted(runs, key=lambda run: (state.used[run.key.instance], run.key))
+    return sorted(runs, key=lambda run: (state.pool.used[run.key.instance], run.key))
 
 
 def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
@@ -159,14 +161,14 @@ def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[
 
 def _missed_instances(state: State, name: str) -> Iterator[str]:
     """Yield the instances used before an algorithm joined, on which it has not run since."""
-    before = state.order[state.next_cached[name] : state.backlog.get(name, 0)]
-    return (instance for instance in before if name not in state.observed_until[instance])
+    before = state.pool.order[state.pool.next_cached[name] : state.pool.backlog.get(name, 0)]
+    return (instance for instance in before if name not in state.pool.observed_until[instance])
 
 
 def _informative_horizon(state: State, instance: str, others: dict[str, int]) -> float | None:
     """Return the last undecided time until which a rival was run on an instance, or None."""
-    observed = state.observed_until[instance]
-    seen = {rival: bisect_right(state.times, observed.get(rival, -1.0)) for rival in others}
+    observed = state.pool.observed_until[instance]
+    seen = {rival: bisect_right(state.setup.times, observed.get(rival, -1.0)) for rival in others}
     undecided = [times & ((1 << seen[rival]) - 1) for rival, times in others.items()]
     return max((_last_time(state, times) for times in undecided if times), default=None)
 
@@ -178,18 +180,22 @@ def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRu
     new instances, those are used on which only other algorithms have run.
     """
     last = _last_open(state, rivals)
-    until = state.horizons if state.horizons and state.horizons.keys() <= last.keys() else last
-    if state.endless:
-        numbers = map(str, count(len(state.order) + 1))
-        new = (name for name in numbers if name not in state.used)
-    elif not state.question.focuses:
-        new = state.pool
+    until = (
+        state.pairs.horizons
+        if state.pairs.horizons and state.pairs.horizons.keys() <= last.keys()
+        else last
+    )
+    if state.setup.endless:
+        numbers = map(str, count(len(state.pool.order) + 1))
+        new = (name for name in numbers if name not in state.pool.used)
+    elif not state.setup.question.focuses:
+        new = state.pool.unused
     else:
-        new = state.pool or (
+        new = state.pool.unused or (
             instance
-            for instance in state.order
-            if instance not in state.dropped
-            and state.observed_until[instance].keys().isdisjoint(until)
+            for instance in state.pool.order
+            if instance not in state.pool.dropped
+            and state.pool.observed_until[instance].keys().isdisjoint(until)
         )
     batch = {name: _choose_batch(state, name) for name in until}
     return [
@@ -205,22 +211,22 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
 
     There are none if the last decision expects that no pair can be settled.
     """
-    if state.given_up:
+    if state.pairs.given_up:
         return []
     last = _last_open(state, rivals)
-    wanted = state.horizons or last
+    wanted = state.pairs.horizons or last
     until = {name: horizon for name, horizon in wanted.items() if name in last}
-    pending = {key[:2] for runs in state.pending_rounds.values() for key in runs}
+    pending = {key[:2] for runs in state.progress.pending.values() for key in runs}
     extensions: list[PlannedRun] = []
-    batch = state.batch
-    for instance in state.order:
-        observed = state.observed_until[instance]
+    batch = state.pairs.batch
+    for instance in state.pool.order:
+        observed = state.pool.observed_until[instance]
         short = {
             name
             for name, horizon in until.items()
             if 0 < observed.get(name, 0) < horizon
             and (name, instance) not in pending
-            and (name, instance) not in state.not_extendable
+            and (name, instance) not in state.pool.not_extendable
         }
         # An extension is compared only with rivals that are extended too, or ran for longer.
         names = [
@@ -244,10 +250,10 @@ def _extend_run(state: State, algorithm: str, instance: str, horizon: float) -> 
     """Return an extension of an algorithm's latest run; a new run if that one was imported."""
     key = _next_key(state, algorithm, instance)
     before = key._replace(repetition=key.repetition - 1)
-    if before not in state.arrived:
+    if before not in state.ledger.arrived:
         return PlannedRun(key, horizon)
-    observed = state.observed_until[instance][algorithm]
-    return PlannedRun(key, horizon, state.extends.get(before, before.repetition), observed)
+    observed = state.pool.observed_until[instance][algorithm]
+    return PlannedRun(key, horizon, state.ledger.extends.get(before, before.repetition), observed)
 
 
 def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, float]:
@@ -257,7 +263,7 @@ def _last_open(state: State, rivals: dict[str, dict[str, int]]) -> dict[str, flo
 
 def _last_time(state: State, times: int) -> float:
     """Return the last time of the race whose bit is set in the number ``times``."""
-    return state.times[times.bit_length() - 1]
+    return state.setup.times[times.bit_length() - 1]
 
 
 def _next_key(state: State, algorithm: str, instance: str) -> RunId:
@@ -272,7 +278,7 @@ def _next_attempt(state: State, key: RunId) -> RunId:
 
 def _unused(state: State, key: RunId) -> RunId:
     """Return a run's id, with the next free repetition number if that id is in use."""
-    while key in state.arrived or key in state.superseded:
+    while key in state.ledger.arrived or key in state.ledger.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
 
@@ -284,9 +290,9 @@ def _cut_to_limits(
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """
-    budget, (n_runs, time) = state.budget, state.requested
+    budget, (n_runs, time) = state.setup.budget, state.ledger.requested
     jobs: list[Job] = []
-    requested_by = dict(state.requested_by)
+    requested_by = dict(state.ledger.requested_by)
     for _, group in groupby(planned, key=lambda run: run.key.instance):
         runs = list(group)
         costs = [run.horizon - state.charged_from(run.extends, run.before) for run in runs]
@@ -294,7 +300,7 @@ def _cut_to_limits(
             name = run.key.algorithm
             own_runs, own_time = requested_by.get(name, (0, 0.0))
             requested_by[name] = Spent(own_runs + 1, own_time + cost)
-            if not state.limits.get(name, Limit()).allows(requested_by[name]):
+            if not state.members.limits.get(name, Limit()).allows(requested_by[name]):
                 return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
         n_runs += len(runs)
         time += sum(costs)
@@ -302,5 +308,5 @@ def _cut_to_limits(
             return Asked(tuple(jobs), round_) if jobs else "budget of runs spent"
         if budget.time is not None and time > budget.time:
             return Asked(tuple(jobs), round_) if jobs else "budget of time spent"
-        jobs += [job(state.seed, *run[:3]) for run in runs]
+        jobs += [job(state.setup.seed, *run[:3]) for run in runs]
     return Asked(tuple(jobs), round_)

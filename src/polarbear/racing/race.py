@@ -13,7 +13,7 @@ not it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -28,11 +28,11 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
-from polarbear.inference.verdicts import Verdict
 from polarbear.inference.fit import connected_groups
 from polarbear.inference.posterior import Posterior
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Decision, Eliminated, Forecast
+from polarbear.racing.decisions import Decision, Forecast
 from polarbear.racing.events import (
     Asked,
     Decided,
@@ -55,16 +55,17 @@ from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.ledger import Spent
-from polarbear.racing.model import Fit, FitOptions, Model
+from polarbear.racing.model import Fit
 from polarbear.racing.notes import collect_runs, find_algorithm, make_entry, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
+from polarbear.racing.progress import DecisionInput
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import recognise
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
-from polarbear.racing.state import DecisionInput, State, apply, start_state
-from polarbear.racing.status import RaceStatus, list_statuses
+from polarbear.racing.state import State, apply, start_state
+from polarbear.racing.status import RaceStatus, list_verdicts
 
 
 class Race(RaceTexts):
@@ -82,17 +83,14 @@ class Race(RaceTexts):
         The names of the instances, drawn from without replacement. By default instances are
         numbered "1", "2", ... without end, and made from ``job.instance_seed``.
     question
-        What the race is to find out: by default :class:`ParetoSet`.
+        What the race is to find out, and the model of its posteriors: by default
+        :class:`ParetoSet`.
     budget
         The limits of runs and time.
     seed
         The same seed gives the same race.
     clock
         The unit of time: "evaluations", "seconds", ...
-    fit
-        Options of ``polarbear.fit``, such as ``{"prior": "GP", "evidence": "rankings"}``; they
-        are recorded, and used again when the race is restored from its events. Or a function of
-        rankings and a seed, of which only the name is recorded.
 
     Examples
     --------
@@ -124,15 +122,12 @@ class Race(RaceTexts):
         budget: Budget | None = None,
         seed: int = 0,
         clock: str = "time",
-        fit: FitOptions = None,
     ) -> None:
         sign_of(direction)
         if not isinstance(seed, Integral):
             raise DataError(f"seed={seed!r}: expected a whole number")
         at = tuple(grid.check_times(times).tolist())
         question = check_question(question)
-        if fit is None or isinstance(fit, Mapping):
-            fit = {**question.fit_options, **(fit or {})} or None
         started = Started(
             seed=int(seed),
             times=at,
@@ -141,35 +136,34 @@ class Race(RaceTexts):
             endless=instances is None,
             question=question.at(at, clock),
             budget=check_budget(budget),
-            model=Model.of(fit),
+            model=question.model,
             continues=self._continues,
         )
-        self._begin(started, fit)
+        self._begin(started)
         if instances is not None:
             self.offer(instances)
         names = check_names(algorithms, "algorithms")
         for name in sorted(names, key=natural_sort_key):
-            self.add(name)
+            Race.add(self, name)
 
     @classmethod
     def from_events(
         cls,
         events: Iterable[Event],
         *,
-        fit: FitOptions = None,
         question: Question | None = None,
         keep: bool = True,
         stored: StoredRuns | None = None,
     ) -> Self:
         """Restore a race from its events, in the state after the last of them.
 
-        ``fit`` replaces the one that the race was started with. ``question``: one of your own, of
-        which events have only the name and the fields. ``keep=False`` does not keep the
-        events, which are in a store. ``stored``: the runs of the events lack trajectories, which it
-        loads. With a snapshot, the events are the first one and those after the snapshot.
+        ``question``: one of your own, or with a function that makes posteriors; events have only
+        their names. ``keep=False`` does not keep the events, which are in a store. ``stored``: the
+        runs of the events lack trajectories, which it loads. With a snapshot, the events are the
+        first one and those after the snapshot.
         """
         race: Self | None = None
-        for race, _ in cls._restore(events, fit, stored, question):
+        for race, _ in cls._restore(events, stored, question):
             if not keep:
                 race.forget()
         if race is None:
@@ -177,7 +171,9 @@ class Race(RaceTexts):
         return race
 
     @classmethod
-    def after_each_round(cls, events: Iterable[Event], *, fit: FitOptions = None) -> Iterator[Self]:
+    def after_each_round(
+        cls, events: Iterable[Event], *, question: Question | None = None
+    ) -> Iterator[Self]:
         """Restore a race from its events, and yield the race after each decision.
 
         It is one race that changes: read from it what you need before you take the next one.
@@ -188,7 +184,8 @@ class Race(RaceTexts):
         >>> [len(race.pareto) for race in stages][-1]
         1
         """
-        return (race for race, event in cls._restore(events, fit) if isinstance(event, Decided))
+        restored = cls._restore(events, question=question)
+        return (race for race, event in restored if isinstance(event, Decided))
 
     # Running
 
@@ -198,7 +195,7 @@ class Race(RaceTexts):
         When all runs of a round have arrived, this call decides and plans the next round. ``now``
         is the time, for a budget with a deadline. :attr:`ended` says why no runs are requested.
         """
-        deadline = self.state.budget.deadline
+        deadline = self.state.setup.budget.deadline
         if deadline is not None and now is None:
             raise DataError("the budget has a deadline: pass the present time, ask(now=...)")
         if not isinstance(deadline, Real | None):
@@ -209,23 +206,25 @@ class Race(RaceTexts):
         while True:
             state = self._state
             if (why := state.obstacle) is not None:
-                if not state.removed:
+                if not state.members.removed:
                     raise DataError(why)
                 return self._end(why)
             if deadline is not None and now is not None and now >= deadline:
                 return self._end("deadline")
-            if state.news and not state.pending_rounds:
+            if state.progress.has_news and not state.progress.pending:
                 self._retry_or_decide()
                 continue
             # Plan right after a decision, so that the plan does not depend on later arrivals.
-            planned = plan(state) if len(state.pending_rounds) <= state.budget.overlap else None
+            planned = (
+                plan(state) if len(state.progress.pending) <= state.setup.budget.overlap else None
+            )
             if isinstance(planned, Asked):
                 self._record(planned)
-            elif state.pending_rounds and state.complete:
+            elif state.progress.pending and state.progress.complete:
                 self._retry_or_decide()
-            elif state.wanted:
-                return tuple(state.wanted.values())
-            elif state.screened:
+            elif state.progress.wanted:
+                return tuple(state.progress.wanted.values())
+            elif state.progress.screened:
                 self._retry_or_decide(screening=False)  # the last decision of a race uses all draws
             else:
                 return self._end(planned or "resolved")
@@ -241,15 +240,15 @@ class Race(RaceTexts):
         run = normalise_run(run)
         key = key_of(run)
         if run.status == Status.UNSTATED:
-            pending = (runs.get(key) for runs in self._state.pending_rounds.values())
+            pending = (runs.get(key) for runs in self._state.progress.pending.values())
             horizon = next((one.horizon for one in pending if one), self.times[-1])
             run = run._replace(status=Status.CUT if run.until >= horizon else Status.FINISHED)
-        if key not in self._state.ever_requested:
+        if key not in self._state.ledger.ever_requested:
             raise DataError(
                 f"the race did not ask for repetition {run.repetition} of {run.algorithm!r} on "
                 f"instance {run.instance!r}; load(runs) takes earlier runs"
             )
-        if key not in self._state.arrived:
+        if key not in self._state.ledger.arrived:
             self._record(Told(run))
             if why and run.status not in (Status.CUT, Status.FINISHED):
                 self._record(Failed.of(run, why, output))
@@ -287,7 +286,7 @@ class Race(RaceTexts):
         ('b', 'c')
         """
         name = find_algorithm(self._state, algorithm)
-        if name in self._state.removed:
+        if name in self._state.members.removed:
             raise DataError(f"{name!r} is not racing: it was removed already")
         self._record(Removed(name, why))
 
@@ -299,10 +298,10 @@ class Race(RaceTexts):
         >>> sorted({job.instance for job in race.ask()})
         ['x', 'y', 'z']
         """
-        if self._state.endless:
+        if self._state.setup.endless:
             raise DataError("this race has endless instances, so it takes no list of instances")
         names = check_names(instances, "instances")
-        if not {*names} <= self._state.instances:
+        if not {*names} <= self._state.pool.names:
             self._record(Offered(names))
 
     def record(self, note: Identified | Hosted | Failed) -> None:
@@ -322,16 +321,16 @@ class Race(RaceTexts):
 
         They cost nothing, and their instances count as used.
         """
-        if not isinstance(runs, Runs) or runs.direction != self._state.direction:
+        if not isinstance(runs, Runs) or runs.direction != self._state.setup.direction:
             raise DataError(
-                f"expected Runs with direction={self._state.direction!r}, which the race has"
+                f"expected Runs with direction={self._state.setup.direction!r}, which the race has"
             )
         for name in runs.algorithms:
             find_algorithm(self._state, name)
         for run in map(normalise_run, runs):
             if run.status == Status.UNSTATED:
                 run = run._replace(status=Status.FINISHED)
-            if key_of(run) not in self._state.arrived:
+            if key_of(run) not in self._state.ledger.arrived:
                 self._record(Imported(run))
 
     def withdraw(
@@ -376,9 +375,9 @@ class Race(RaceTexts):
         16
         """
         state = self._state
-        asked = state.question if question is None else check_question(question)
-        limits = state.budget if budget is None else check_budget(budget)
-        self._record(Extended(asked.at(state.times, state.clock), limits))
+        asked = state.setup.question if question is None else check_question(question)
+        limits = state.setup.budget if budget is None else check_budget(budget)
+        self._record(Extended(asked.at(state.setup.times, state.setup.clock), limits))
 
     # Reading the race
 
@@ -386,6 +385,10 @@ class Race(RaceTexts):
     def events(self) -> list[Event]:
         """The events of the race so far, in order; read only."""
         return self._events
+
+    def in_memory(self) -> Race:
+        """Return this race with all of its events in memory, for those who read them often."""
+        return self
 
     def forget(self) -> None:
         """Remove the events so far from memory, for callers that have stored them.
@@ -416,7 +419,7 @@ class Race(RaceTexts):
     @property
     def times(self) -> tuple[float, ...]:
         """The times at which the race compares the algorithms."""
-        return self._state.times
+        return self._state.setup.times
 
     @property
     def fit(self) -> Fit:
@@ -426,33 +429,33 @@ class Race(RaceTexts):
     @property
     def question(self) -> Question:
         """What the race is to find out."""
-        return self._state.question
+        return self._state.setup.question
 
     @property
     def budget(self) -> Budget:
         """The limits that are in force now."""
-        return self._state.budget
+        return self._state.setup.budget
 
     @property
     def pareto(self) -> tuple[str, ...]:
         """The racing algorithms: neither eliminated nor removed."""
-        return self._state.present()
+        return self._state.members.present()
 
     @property
     def chosen(self) -> tuple[str, ...]:
         """The algorithms chosen at the last decision, if the question is a choice; else none."""
-        names = self._state.present()
-        return tuple(name for name in names if name in self._state.chosen)
+        names = self._state.members.present()
+        return tuple(name for name in names if name in self._state.members.chosen)
 
     @property
-    def eliminated(self) -> dict[str, Eliminated]:
-        """The eliminations by algorithm, in order, with dominating algorithm and probability."""
-        return dict(self._state.eliminated)
+    def eliminated(self) -> dict[str, Verdict]:
+        """The verdicts about eliminated algorithms, in order: by which rival, how certainly."""
+        return dict(self._state.members.eliminated)
 
     @property
     def removed(self) -> frozenset[str]:
         """The algorithms that were removed from the race."""
-        return frozenset(self._state.removed)
+        return frozenset(self._state.members.removed)
 
     @property
     def resolved(self) -> bool:
@@ -467,33 +470,35 @@ class Race(RaceTexts):
         "limits of candidates" if all undecided algorithms have reached limits of their own, or
         "baseline removed, so nothing is compared".
         """
-        return self._state.ended
+        return self._state.progress.ended
 
     @property
     def failures(self) -> dict[str, str]:
         """The reasons why runs of each algorithm failed, with numbers of runs and instances."""
         state = self._state
-        return describe_failures(state.reasons, state.n_runs, state.eliminated)
+        return describe_failures(
+            state.ledger.reasons, state.ledger.n_runs, state.members.eliminated
+        )
 
     @property
     def forecast(self) -> Forecast | None:
         """The forecast of further instances and runs, with an interval; None without a forecast."""
-        return self._state.forecast
+        return self._state.pairs.forecast
 
     @property
     def rounds(self) -> int:
         """The number of rounds that were decided."""
-        return self._state.n_rounds
+        return self._state.progress.n_rounds
 
     @property
     def spent(self) -> Spent:
         """The number of requested runs that were made, and their total time."""
-        return self._state.spent
+        return self._state.ledger.spent
 
     @property
     def n_runs(self) -> int:
         """The number of runs made, where each extension and each repetition counts."""
-        return self._state.n_runs.total()
+        return self._state.ledger.n_runs.total()
 
     @property
     def runs(self) -> Runs:
@@ -504,27 +509,31 @@ class Race(RaceTexts):
     def posterior(self) -> Posterior | None:
         """The posterior of the last decision; None if it was made without one."""
         state = self._state
-        if self._posterior is None and state.decision_input is not None:
-            rankings = self._rank_runs(state.decision_input)
-            self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round - 1)
+        if self._posterior is None and state.progress.decision_input is not None:
+            rankings = self._rank_runs(state.progress.decision_input)
+            self._posterior = fit_posterior(
+                self._fit, rankings, state.setup.seed, state.progress.n_decisions - 1
+            )
         return self._posterior
 
     def verdict(self, algorithm: str) -> Verdict:
-        """Return an algorithm's status: Pareto member, equivalent, dominated, undecided or removed.
+        """Return the verdict about an algorithm: Pareto member, equivalent, dominated, undecided...
 
-        It is that of the last decision, as :meth:`Posterior.statuses` of its posterior has it.
+        It is that of the last decision, as :meth:`Posterior.verdicts` of its posterior has it.
         """
         name = find_algorithm(self._state, algorithm)
-        return next(status for status in self.statuses() if status.algorithm == name)
+        return next(one for one in self.verdicts() if one.algorithm == name)
 
-    def statuses(self) -> list[Verdict]:
-        """Return the status of every algorithm: candidates, then eliminated, then removed ones."""
-        return list_statuses(self._state)
+    def verdicts(self) -> list[Verdict]:
+        """Return the verdict about each algorithm: candidates, then eliminated and removed ones."""
+        return list_verdicts(self._state)
 
-    def _begin(self, started: Started, fit: FitOptions) -> None:
+    def _begin(self, started: Started) -> None:
         self._state: State = start_state(started)
         self._events: list[Event] = [started]
-        model = Model.of(fit) if fit is not None else started.model
+        fit, model = started.question.fit, started.model
+        if fit is not None:
+            model = started.question.model
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         self._posterior: Posterior | None = None
         self._ranked_runs = IncrementalRankings(
@@ -535,15 +544,14 @@ class Race(RaceTexts):
     def _restore(
         cls,
         events: Iterable[Event],
-        fit: FitOptions,
         stored: StoredRuns | None = None,
         question: Question | None = None,
     ) -> Iterator[tuple[Self, Event]]:
         """Restore a race from its events; yield it with each event, after applying that event."""
         race: Self | None = None
         for event in events:
-            if isinstance(event, Started) and question is not None:
-                question = question.at(event.times, event.clock)
+            if isinstance(event, Started):
+                question = question and question.at(event.times, event.clock)
             if isinstance(event, Started | Extended):
                 event = replace(event, question=recognise(event.question, question))
             if race is not None:
@@ -552,10 +560,12 @@ class Race(RaceTexts):
                     race._record(event, in_store=stored is not None)
             elif isinstance(event, Started):
                 race = cls.__new__(cls)
-                race._begin(event, fit)
+                race._begin(event)
                 if stored is not None:
                     race._state = stored.restore(event, race._ranked_runs)
-                    race._state.question = recognise(race._state.question, question)
+                    setup = race._state.setup
+                    asked = recognise(setup.question, question)
+                    race._state.setup = replace(setup, question=asked)
             else:
                 raise DataError("expected an event of type Started as the first event of a race")
             yield race, event
@@ -563,7 +573,7 @@ class Race(RaceTexts):
     def _record(self, event: Event, *, in_store: bool = False) -> None:
         """Apply an event to the state, and append it to the list of events."""
         if isinstance(event, Told | Imported):
-            round_ = self._state.round_of(key_of(event.run))
+            round_ = self._state.progress.round_of(key_of(event.run))
             add = self._ranked_runs.add_stored if in_store else self._ranked_runs.add
             add(event.run, round_)
         elif isinstance(event, Withdrawn):
@@ -572,7 +582,7 @@ class Race(RaceTexts):
         self._events.append(event)
 
     def _end(self, why: str) -> tuple[Job, ...]:
-        if self._state.ended != why:
+        if self._state.progress.ended != why:
             self._record(Ended(why))
         return ()
 
@@ -586,28 +596,31 @@ class Race(RaceTexts):
         if retry is not None:
             self._record(retry)
             return
-        current, most = state.current, state.budget.failures
-        n_failed = state.failing()
-        for name in state.present() if most is not None else ():
-            if most is not None and n_failed[name] > most:
-                self._record(Removed(name, f"{format_count(n_failed[name], 'run')} failed"))
-        if state.pending_rounds and state.current != current:
+        current = state.progress.current
+        for name in filter(state.has_failed_too_often, state.members.present()):
+            n_failed = format_count(state.count_failures(name), "run")
+            self._record(Removed(name, f"{n_failed} failed"))
+        if state.progress.pending and state.progress.current != current:
             return  # removals cancelled the round; the next one is decided when complete
-        rankings = self._rank_runs(DecisionInput(state.current, state.rated()))
-        fits = state.question.posterior_for != "nothing"
+        rankings = self._rank_runs(DecisionInput(state.progress.current, state.rated()))
+        fits = state.setup.question.posterior_for != "nothing"
         screened = screening_fit(self._fit, rankings, state) if screening and fits else None
         self._posterior = None  # that of a race has all draws, as have stated probabilities
         decision = _decide(state, screened, rankings) if screened or not fits else None
         if decision is None or (screened and decision.eliminated):
             screened = None
-            self._posterior = fit_posterior(self._fit, rankings, state.seed, state.round)
+            self._posterior = fit_posterior(
+                self._fit, rankings, state.setup.seed, state.progress.n_decisions
+            )
             decision = _decide(state, self._posterior, rankings)
         if decision.problems:
-            decides = state.question.posterior_for == "decision"
+            decides = state.setup.question.posterior_for == "decision"
             consequence = "decides nothing" if decides else "has no forecast"
             problems = "; ".join(decision.problems)
-            warn(f"round {state.round + 1} {consequence}, for {problems}", FitWarning)
-        self._record(Decided(state.current, decision, screening=screened is not None))
+            warn(
+                f"round {state.progress.n_decisions + 1} {consequence}, for {problems}", FitWarning
+            )
+        self._record(Decided(state.progress.current, decision, screening=screened is not None))
 
     def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:
         """Return the rankings of the runs that a decision uses; None if it uses no runs.
@@ -618,7 +631,7 @@ class Race(RaceTexts):
         """
         round_, names = decision_input
         rankings = self._ranked_runs.rankings(
-            round_, names, partial(renumber_run, self._state), self._state.used
+            round_, names, partial(renumber_run, self._state), self._state.pool.used
         )
         if rankings is None:
             return None
@@ -632,8 +645,15 @@ def _decide(state: State, posterior: Posterior | None, rankings: Rankings | None
     if rankings is None:
         return replace(view.unchanged(), batch=view.budget.next_batch(view.batch, 0, 0))
     problems = () if posterior is None else posterior.diagnostics.problems
-    decision = state.question.decide(view, rankings, None if problems else posterior)
-    return replace(decision, problems=problems) if problems else decision
+    decision = state.setup.question.decide(view, rankings, None if problems else posterior)
+    verdicts = tuple(_shorten(one) for one in decision.verdicts)
+    return replace(decision, verdicts=verdicts, problems=problems or decision.problems)
+
+
+def _shorten(verdict: Verdict) -> Verdict:
+    """Return a verdict without what the state of a race knows, as its event stores it."""
+    prob = None if verdict.probability is None else round(verdict.probability, 6)
+    return verdict._replace(probability=prob, unsettled=None)
 
 
 def check_question(question: object) -> Question:

@@ -42,7 +42,7 @@ class RaceTexts:
         return str(self)
 
     def _repr_html_(self: _RaceLike) -> str:
-        return render_status_card(str(self), self.status.statuses)
+        return render_status_card(str(self), self.status.verdicts)
 
     def to_latex(self: _RaceLike, at: ArrayLike | None = None) -> str:
         r"""Return a LaTeX table of the race: one row per algorithm, for booktabs and siunitx.
@@ -58,10 +58,10 @@ class RaceTexts:
         (True, True)
         """
         status, posterior = self.status, self.posterior
-        note = f"A race with PolarBear: {status.question.describe()}."
+        note = f"A race with PolarBear: {status.setup.question.describe()}."
         if posterior is None:
-            return render_table(status.statuses, None, None, note)
-        return render_table(status.statuses, RatedAlgorithms.of(posterior), at, note)
+            return render_table(status.verdicts, None, None, note)
+        return render_table(status.verdicts, RatedAlgorithms.of(posterior), at, note)
 
     def describe_methods(self: _RaceLike) -> str:
         """Return a paragraph for the methods section of a paper, with the numbers of the race.
@@ -72,7 +72,7 @@ class RaceTexts:
         We raced 3 algorithms on 24 instances at 3 times from 0 to 1 with PolarBear ...
         """
         status, posterior = self.status, self.posterior
-        question = status.question
+        question = status.setup.question
         epsilon = getattr(question, "epsilon", None)
         model = ""
         if posterior is not None:
@@ -80,7 +80,11 @@ class RaceTexts:
             model = f"Ratings, probabilities and forecasts are those of a model. {described}"
         sentences = [
             describe_comparison(
-                "raced", len(status.statuses), status.n_instances, self.times, status.clock
+                "raced",
+                len(status.verdicts),
+                status.counts.instances,
+                self.times,
+                status.setup.clock,
             ),
             question.describe_test(),
             "" if epsilon is None else describe_equivalence(epsilon),
@@ -94,33 +98,31 @@ class RaceTexts:
 
 def _describe_course(status: RaceStatus) -> str:
     """Return sentences on the cost of the race and on why it ended."""
-    time = format_duration(status.spent.time, status.clock)
-    runs, rounds = format_count(status.n_runs, "run"), format_count(status.n_rounds, "round")
+    time = format_duration(status.spent.time, status.setup.clock)
+    runs, rounds = format_count(status.n_runs, "run"), format_count(status.counts.rounds, "round")
     sentences = [f"The race made {runs} in {rounds} (total time {time})."]
     if status.ended == "resolved":
         sentences.append("It ended when the relation of every pair was known.")
     elif status.ended:
-        n_open = status.n_open_pairs
+        n_open = status.counts.open_pairs
         stayed = f": {format_count(n_open, 'pair')} stayed open" if n_open else ""
         sentences.append(
             f"It ended before all pairs were settled ({escape_text(status.ended)}){stayed}."
         )
     else:
         sentences.append("It has not ended.")
-    if status.n_withdrawn:
-        sentences.append(f"{format_count(status.n_withdrawn, 'run')} were withdrawn.")
+    if status.counts.withdrawn:
+        sentences.append(f"{format_count(status.counts.withdrawn, 'run')} were withdrawn.")
     return " ".join(sentences)
 
 
 def _describe_outcome(status: RaceStatus) -> str:
     """Return sentences on the result of the race, in the terms of its question."""
     of_set = {"member", "equivalent", "dominated", "undecided", "removed"}
-    if not status.chosen and of_set.issuperset(one.status for one in status.statuses):
-        return describe_result(status.statuses)
+    if not status.chosen and of_set.issuperset(one.kind for one in status.verdicts):
+        return describe_result(status.verdicts)
     kinds = ("chosen", "not chosen", "passed", "failed", "undecided", "removed")
-    named = {
-        kind: [one.algorithm for one in status.statuses if one.status == kind] for kind in kinds
-    }
+    named = {kind: [one.algorithm for one in status.verdicts if one.kind == kind] for kind in kinds}
     sentences = [
         f"{kind.capitalize()}: {format_list(names, MAX_NAMES)}."
         for kind, names in named.items()

@@ -19,7 +19,6 @@ from polarbear.errors import DataError
 from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import Job
 from polarbear.racing.ledger import Spent
-from polarbear.racing.model import FitOptions
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 
@@ -81,7 +80,6 @@ def replay(
     budget: Budget | None = None,
     times: ArrayLike | None = None,
     seed: int = 0,
-    fit: FitOptions = None,
 ) -> Replay:
     """Race over recorded runs: each requested run is looked up instead of made.
 
@@ -99,8 +97,6 @@ def replay(
         :func:`polarbear.grid.from_runs` chooses them.
     seed
         Determines the order of the instances. Several seeds show its effect.
-    fit
-        Options of ``polarbear.fit``, or a function, as in :class:`Race`.
 
     Examples
     --------
@@ -128,7 +124,6 @@ def replay(
         budget=budget,
         seed=seed,
         clock=runs.clock,
-        fit=fit,
     )
     while jobs := race.ask():
         for job in jobs:
@@ -193,7 +188,6 @@ def replay_many(
     budget: Budget | None = None,
     times: ArrayLike | None = None,
     seeds: Iterable[int] = range(20),
-    fit: FitOptions = None,
     map: Map = map,  # noqa: A002
 ) -> Replays:
     """Replay with many seeds, to show the effect of the order of instances.
@@ -208,7 +202,7 @@ def replay_many(
     >>> len(replays.outcomes), list(replays.pareto)
     (3, [('a1',)])
     """
-    replay_once = partial(_replay_once, runs, question, budget, times, fit)
+    replay_once = partial(_replay_once, runs, question, budget, times)
     results = list(map(replay_once, list(seeds)))
     if not results:
         raise DataError("seeds is empty: pass at least one seed")
@@ -220,14 +214,19 @@ def _replay_once(
     question: Question | None,
     budget: Budget | None,
     times: ArrayLike | None,
-    fit: FitOptions,
     seed: int,
 ) -> tuple[Outcome, Spent]:
     """Return the result of one replay, and the cost of running all algorithms in full."""
-    race = replay(runs, question, budget=budget, times=times, seed=seed, fit=fit)
+    race = replay(runs, question, budget=budget, times=times, seed=seed)
     n_instances = len(race.runs.instances)
     outcome = Outcome(
-        seed, race.pareto, race.ended, race.rounds, n_instances, race.spent, race.saved
+        seed=seed,
+        pareto=race.pareto,
+        ended=race.ended,
+        rounds=race.rounds,
+        instances=n_instances,
+        spent=race.spent,
+        saved=race.saved,
     )
     return outcome, race.full
 

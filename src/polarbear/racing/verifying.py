@@ -139,17 +139,15 @@ def _get_claims(decision: Decision) -> Decision:
     """Return a decision without its probabilities and forecasts."""
     return replace(
         decision,
-        eliminated=tuple(one._replace(probability=None) for one in decision.eliminated),
         open=tuple(one._replace(need=inf) for one in decision.open),
-        assessed=tuple(one._replace(prob_in_pareto=None) for one in decision.assessed),
+        verdicts=tuple(one._replace(probability=None) for one in decision.verdicts),
         forecast=None,
     )
 
 
 def _get_numbers(decision: Decision) -> list[float]:
     """Return the posterior probabilities of a decision."""
-    numbers = [one.probability for one in decision.eliminated]
-    numbers += [one.prob_in_pareto for one in decision.assessed]
+    numbers = [one.probability for one in decision.verdicts]
     return [-1.0 if number is None else number for number in numbers]
 
 
@@ -163,10 +161,11 @@ def _describe(event: Event | None) -> str:
         return f"a request of round {event.round + 1} for {runs} of {names}"
     if isinstance(event, Decided):
         decision = event.decision
-        out = [f"{one.algorithm} dominated by {one.by}" for one in decision.eliminated]
-        statuses = [f"{one.algorithm} {one.status}" for one in decision.assessed]
+        verdicts = [
+            f"{one.algorithm} {one._replace(probability=None).brief()}" for one in decision.verdicts
+        ]
         pairs = format_count(len(decision.open), "open pair")
-        return f"round {event.round + 1} with {pairs} ({format_list([*out, *statuses], 12)})"
+        return f"round {event.round + 1} with {pairs} ({format_list(verdicts, 12)})"
     if isinstance(event, Removed):
         return f"the removal of {event.algorithm} ({event.why})"
     return f"the end ({event.why})" if isinstance(event, Ended) else f"{event}"[:200]

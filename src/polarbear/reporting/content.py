@@ -19,26 +19,22 @@ from polarbear._text import (
 from polarbear.data.losses import Losses
 from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.errors import DataError
-from polarbear.inference.instance_posterior import InstancePosterior
-from polarbear.inference.posterior import Posterior
 from polarbear.inference.findings import (
-    Facts,
+    Findings,
     Sentence,
     count_members,
     describe_algorithms,
     describe_close_times,
     describe_pareto_set,
 )
+from polarbear.inference.instance_posterior import InstancePosterior
+from polarbear.inference.posterior import Posterior
 from polarbear.inference.versions import software_versions
 from polarbear.plots.arguments import (
     PosteriorSource,
-    RaceSource,
-    ReadOnce,
     get_cast,
     get_posterior,
-    get_race,
     get_times,
-    is_race,
 )
 from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
@@ -95,17 +91,15 @@ def make_document(
     if isinstance(subject, InstancePosterior):
         by_instance = subject.verdict(0.99 if certainty is None else certainty).splitlines()
         subject = subject.population()
-    if not isinstance(subject, Posterior) and not is_race(subject):
+    if not isinstance(subject, Posterior | Race):
         raise DataError(
             f"a report takes a posterior or a race, not {type(subject).__name__}: "
             "make a posterior of runs with fit(...)"
         )
     posterior = get_posterior(subject)
-    racing = None if isinstance(subject, Posterior) else subject
-    if racing is not None and not isinstance(racing, Race | ReadOnce):
-        racing = ReadOnce(racing)
+    racing = None if isinstance(subject, Posterior) else subject.in_memory()
     if certainty is None:
-        certainty = 0.99 if racing is None else get_race(racing).question.certainty
+        certainty = 0.99 if racing is None else racing.question.certainty
     cast = get_cast(subject, certainty)
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
@@ -132,7 +126,7 @@ def make_document(
         "losses": losses
         and {"title": losses.title, "head": losses.headings(), "rows": losses.rows()},
         "race": describe_race(racing, names, refits) if racing else None,
-        "ended": get_race(racing).ended if racing else None,
+        "ended": racing.ended if racing else None,
         "provenance": provenance_lines,
         **(_collect_ratings(posterior, certainty) if posterior else {}),
     }
@@ -158,26 +152,26 @@ def _describe_comparison(
 
 
 def _collect_verdict(
-    posterior: Posterior | None, racing: RaceSource | None, certainty: float, names: list[str]
+    posterior: Posterior | None, racing: Race | None, certainty: float, names: list[str]
 ) -> dict[str, Any]:
     """Return a sentence on each algorithm, from the posterior or the race."""
-    facts = posterior.facts(certainty) if posterior else None
-    race = get_race(racing) if racing is not None else None
+    found = posterior.verdict(certainty) if posterior else None
+    race = racing if racing is not None else None
     if race is not None:
-        sentences = _describe_race_statuses(race, facts)
+        sentences = _describe_race_verdicts(race, found)
     else:
-        sentences = describe_algorithms(facts) if facts else []
+        sentences = describe_algorithms(found) if found else []
     sentences_data = [
-        {"algorithm": names.index(one.algorithm), "status": one.status, "text": one.text}
+        {"algorithm": names.index(one.algorithm), "status": one.kind, "text": one.text}
         for one in sentences
     ]
-    close_pairs = describe_close_times(facts) if facts else []
-    cautions = [*facts.cautions] if facts else []
+    close_pairs = describe_close_times(found) if found else []
+    cautions = [*found.cautions] if found else []
     if race is None:
         return {
             "cautions": cautions,
             "sentences": sentences_data,
-            "summary": describe_pareto_set(facts) if facts else "",
+            "summary": describe_pareto_set(found) if found else "",
             "close": close_pairs,
         }
     state = describe_end(race.status)
@@ -192,8 +186,8 @@ def _collect_verdict(
     }
 
 
-def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
-    """Return a sentence with the status that a race gave each algorithm.
+def _describe_race_verdicts(race: Race, found: Findings | None) -> list[Sentence]:
+    """Return a sentence with the verdict of a race about each algorithm.
 
     A posterior that is analysed once may make claims that the race, which tests after every round,
     does not make. Where both agree the sentence is that of the posterior, which also says when the
@@ -201,17 +195,17 @@ def _describe_race_statuses(race: Race, facts: Facts | None) -> list[Sentence]:
     """
     if not race.rounds:
         return []
-    by_posterior = {one.algorithm: one for one in facts.statuses} if facts else {}
-    texts = {one.algorithm: one.text for one in describe_algorithms(facts)} if facts else {}
+    by_posterior = {one.algorithm: one for one in found.verdicts} if found else {}
+    texts = {one.algorithm: one.text for one in describe_algorithms(found)} if found else {}
     sentences: list[Sentence] = []
-    for status in race.statuses():
-        name = status.algorithm
+    for verdict in race.verdicts():
+        name = verdict.algorithm
         other = by_posterior.get(name)
-        agree = other is not None and (other.status, other.rival) == (status.status, status.rival)
-        text = texts[name] if agree else f"{status}."
-        if other is not None and other.status != status.status:
+        agree = other is not None and (other.kind, other.rival) == (verdict.kind, verdict.rival)
+        text = texts[name] if agree else f"{verdict}."
+        if other is not None and other.kind != verdict.kind:
             text += f" By the posterior of the same runs alone, {texts[name]}"
-        sentences.append(Sentence(name, status.status, text))
+        sentences.append(Sentence(name, verdict.kind, text))
     return sentences
 
 

@@ -12,19 +12,19 @@ from polarbear._text import format_count, format_duration, format_list
 from polarbear.data.rankings import rank
 from polarbear.data.runs import Runs
 from polarbear.inference.verdicts import find_decisive_of_member
-from polarbear.plots.arguments import RaceSource, get_race
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Removed, Told
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.questions.question import Question
+from polarbear.racing.race import Race
 from polarbear.racing.replay import Replay
 from polarbear.racing.status import RaceStatus
 from polarbear.reporting.packing import pack_array
 
 
-def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str, Any]:
+def describe_race(source: Race, names: list[str], refits: int) -> dict[str, Any]:
     """Return the rounds, eliminations and costs of a race, as data for JSON.
 
     ``refits``: the number of rounds whose posterior is fitted again, to show the probability that
@@ -45,7 +45,7 @@ def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str
             {
                 "round": event.round + 1,
                 "algorithm": code[one.algorithm],
-                "by": code[one.by],
+                "by": code[one.rival or ""],
                 "probability": one.probability,
                 "decisive": list(one.decisive),
             }
@@ -64,23 +64,23 @@ def describe_race(source: RaceSource, names: list[str], refits: int) -> dict[str
     }
 
 
-def _describe_members(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
+def _describe_members(source: Race, code: dict[str, int]) -> list[dict[str, Any]]:
     """Return the members and equivalent algorithms, each with the instances it depends on.
 
     Only races that decide by e-values, without weights, have these.
     """
-    race = get_race(source)
-    question, statuses, state = race.question, race.status.statuses, race.state
-    settled = [one for one in statuses if one.status in ("member", "equivalent")]
-    if not isinstance(question, ParetoSet) or state.model.weights or len(settled) < 2:
+    race = source
+    question, verdicts, state = race.question, race.status.verdicts, race.state
+    settled = [one for one in verdicts if one.kind in ("member", "equivalent")]
+    if not isinstance(question, ParetoSet) or state.setup.model.weights or len(settled) < 2:
         return []
-    rankings = rank(source.runs, np.array(state.times))
+    rankings = rank(source.runs, np.array(state.setup.times))
     return [
         {
             "algorithm": code[one.algorithm],
             "status": one.brief(),
             "decisive": find_decisive_of_member(
-                one, statuses, rankings, question.certainty, question.epsilon
+                one, verdicts, rankings, question.certainty, question.epsilon
             ),
         }
         for one in settled
@@ -98,10 +98,10 @@ def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[
     return settled
 
 
-def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[str, Any]]:
+def _describe_allocation(source: Race, code: dict[str, int]) -> list[dict[str, Any]]:
     """Return the cost of each algorithm: all of its runs, including retries and extensions."""
     runs = Counter(event.run.algorithm for event in source.events if isinstance(event, Told))
-    allocation, failed = allocation_data(source), get_race(source).status.failed
+    allocation, failed = allocation_data(source), source.status.runs.failed
     return [
         {
             "algorithm": code[name],
@@ -115,19 +115,21 @@ def _describe_allocation(source: RaceSource, code: dict[str, int]) -> list[dict[
     ]
 
 
-def _describe_status(source: RaceSource) -> dict[str, str]:
+def _describe_status(source: Race) -> dict[str, str]:
     """Return the status of the race, as texts by label."""
-    race = get_race(source)
+    race = source
     status = race.status
     are_there, verb = ("remaining", "remain") if status.ended else ("racing", "are racing")
     facts = {"stands": describe_end(status), are_there: format_list(status.pareto, limit=30)}
     if status.chosen:
         facts["chosen"] = format_list(status.chosen, limit=30)
-    facts["error"] = status.question.guarantee
+    facts["error"] = status.setup.question.guarantee
     if isinstance(source, Replay):
-        full = format_duration(source.full.time, status.clock)
+        full = format_duration(source.full.time, status.setup.clock)
         used = f"{source.used:,} of {format_count(source.full.runs, 'recorded run')}"
-        facts["spent"] = f"{used}, {format_duration(status.spent.time, status.clock)} of {full}"
+        facts["spent"] = (
+            f"{used}, {format_duration(status.spent.time, status.setup.clock)} of {full}"
+        )
         facts["saved"] = f"{round(100 * source.saved)} % of the time"
     else:
         facts["spent"] = status.describe_spent()
@@ -137,22 +139,22 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
             f"{format_count(n_repeated, 'run')}, for longer or after a failure: of these only the "
             "last counts"
         )
-    if status.n_rounds:
-        instances = format_count(status.n_instances, "instance")
-        facts["rounds"] = f"{format_count(status.n_rounds, 'round')} on {instances}"
-        if race.posterior and race.posterior.instances < status.n_instances:
+    if status.counts.rounds:
+        instances = format_count(status.counts.instances, "instance")
+        facts["rounds"] = f"{format_count(status.counts.rounds, 'round')} on {instances}"
+        if race.posterior and race.posterior.instances < status.counts.instances:
             rest = format_count(race.posterior.instances, "instance")
             facts["ratings"] = f"of the algorithms that {verb}, from the {rest} they have run on"
-    for name, why in status.failures.items():
+    for name, why in status.runs.why.items():
         facts[f"{name} failed"] = " | ".join(why.split("\n"))[:600]
     if status.n_wanted and not status.ended:
-        wanted = sorted(status.wanted.items(), key=lambda item: -item[1])
+        wanted = sorted(status.runs.wanted.items(), key=lambda item: -item[1])
         names = format_list([f"{name} ({number:,})" for name, number in wanted], 12)
         facts["under way"] = f"{format_count(status.n_wanted, 'run')}: {names}"
-    if status.n_open_pairs and status.n_rounds:
+    if status.counts.open_pairs and status.counts.rounds:
         n = len(status.pareto)
         pairs = format_count(n * (n - 1) // 2, "pair")
-        facts["open"] = f"{status.n_open_pairs:,} of {pairs} of algorithms that {verb}"
+        facts["open"] = f"{status.counts.open_pairs:,} of {pairs} of algorithms that {verb}"
         if status.forecast is not None:
             facts["to go"] = status.describe_forecast()
     return facts
@@ -160,21 +162,21 @@ def _describe_status(source: RaceSource) -> dict[str, str]:
 
 def describe_end(status: RaceStatus) -> str:
     """Return a sentence on whether the race has ended, and why."""
-    if status.n_rounds and status.resolved:
+    if status.counts.rounds and status.resolved:
         return "resolved: the relation of every pair is known"
     if status.ended not in (None, "resolved"):
         return f"ended before everything was resolved: {status.ended}"
-    return "under way" if status.n_rounds else "nothing is decided yet"
+    return "under way" if status.counts.rounds else "nothing is decided yet"
 
 
-def describe_origin(source: RaceSource) -> dict[str, str]:
+def describe_origin(source: Race) -> dict[str, str]:
     """Return the question and the seed of a race, and a hash of its runs."""
-    race = get_race(source)
+    race = source
     return {
         "question": _describe_record(race.question),
         "budget": _describe_record(race.budget),
-        "seed": str(race.state.seed),
-        "direction": race.state.direction,
+        "seed": str(race.state.setup.seed),
+        "direction": race.state.setup.direction,
         "runs (SHA-256)": hash_runs(source.runs),
     }
 

@@ -213,7 +213,7 @@ def verify_supplement(path: str | PathLike[str]) -> SupplementCheck:
     same_version = _get_version(members) == software_versions()["polarbear-race"]
     if same_version:
         problems += [note for note in notes if "words" in note]
-    function = "" if race.state.model is None else race.state.model.function
+    function = "" if race.state.setup.model is None else race.state.setup.model.function
     if function:
         notes.append(
             f"the race used fit={function}, which a file cannot hold: polarbear.fit is used here"
@@ -270,13 +270,13 @@ def _derive_files(race: Race) -> dict[str, str]:
     race.runs.to_csv(runs)
     state = race.state
     definition = {
-        "seed": state.seed,
-        "direction": state.direction,
-        "clock": state.clock,
-        "times": state.times,
-        "question": question_to_plain(state.question),
-        "budget": state.budget.plain(),
-        "model": state.model.plain(),
+        "seed": state.setup.seed,
+        "direction": state.setup.direction,
+        "clock": state.setup.clock,
+        "times": state.setup.times,
+        "question": question_to_plain(state.setup.question),
+        "budget": state.setup.budget.to_plain(),
+        "model": state.setup.model.to_plain(),
         "status": race.status.to_dict(),
     }
     decisions = [_describe_decision(event) for event in race.events if isinstance(event, Decided)]
@@ -292,9 +292,8 @@ def _describe_decision(event: Decided) -> dict[str, Any]:
     decision = event.decision
     return {
         "round": event.round + 1,
-        "eliminated": [one._asdict() for one in decision.eliminated],
         "open_pairs": [[one.first, one.second] for one in decision.open],
-        "statuses": [one._asdict() for one in decision.assessed],
+        "verdicts": [one._asdict() for one in decision.verdicts],
         "chosen": decision.chosen,
         "problems": decision.problems,
     }

@@ -178,7 +178,7 @@ class Store:
 
         A run and its extensions are one run.
         """
-        first = self._started()
+        first = self.started()
         kept = self.effective_runs()
         parts: list[Runs] = []
         while (chunk := list(islice(kept, 64 * CHUNK))) or not parts:
@@ -188,12 +188,21 @@ class Store:
     @property
     def times(self) -> tuple[float, ...]:
         """Return the times at which the race compares algorithms."""
-        return self._started().times
+        return self.started().times
 
     @property
     def model(self) -> Model:
         """Return the model with which the race makes posteriors; the default if none is stored."""
-        return self._started().model or Model()
+        return self.started().model or Model()
+
+    def accept_changes(self) -> None:
+        """Let the next call resume with other solvers, instances or limits under the same names.
+
+        The changes are recorded. By default such a call is refused, because runs of different
+        programs would have one name.
+        """
+        if self.n_events:
+            self.append([Identified(accepts_changes=True)])
 
     def conflicts(self) -> list[ConflictingRun]:
         """Return the duplicate runs that were refused because they differ from the stored ones."""
@@ -263,7 +272,8 @@ class Store:
     def __repr__(self) -> str:
         return f"<store of a race: {self.name}>"
 
-    def _started(self) -> Started:
+    def started(self) -> Started:
+        """Return the first event: the times, direction, clock, question and model of the race."""
         first = next(self.read(), None)
         if not isinstance(first, Started):
             raise StoreError(f"{self.name} holds no race yet: start one with this store")

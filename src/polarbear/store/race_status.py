@@ -11,12 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Status
+from polarbear.data.run import FAILED, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import UNREADABLE, Failed, Started, explain_misfit
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.ledger import Spent
-from polarbear.racing.state import FAILED, State, apply, start_state
+from polarbear.racing.state import State, apply, start_state
 from polarbear.racing.status import RaceStatus, StoreFacts
 from polarbear.store.codec import (
     STATUS_OF_CODE,
@@ -56,7 +56,7 @@ def read_status(database: Database) -> RaceStatus:
     status = None if kept is None else _updated(database, names, *kept, head.last)
     if status is None:
         status = RaceStatus.of(_replayed_state(database, head.last))
-    gone = read_withdrawn(database) if status.n_withdrawn else {}
+    gone = read_withdrawn(database) if status.counts.withdrawn else {}
     uncounted = count_withdrawn(database, gone)
     statuses: dict[str, dict[Status, int]] = {}
     for (algorithm, code), number in (counts - uncounted).items():
@@ -72,8 +72,8 @@ def read_status(database: Database) -> RaceStatus:
         holder=describe_holder(head.holder),
         n_bytes=database.size(),
     )
-    runs = {name: sum(own.values()) for name, own in facts.run_statuses.items()}
-    return replace(status, runs=runs, store=facts)
+    made = {name: sum(own.values()) for name, own in facts.run_statuses.items()}
+    return replace(status, runs=status.runs._replace(made=made), store=facts)
 
 
 def _kept_status(row: tuple[Any, ...]) -> tuple[int, RaceStatus] | None:
@@ -97,16 +97,16 @@ def _updated(
         "SELECT algorithm, kind, count(*), sum(until), status FROM runs "
         "WHERE seq > ? AND seq <= ? GROUP BY algorithm, kind, status"
     )
-    runs = database.query(sql, seq, last)
-    imported = any(row[1] == 1 for row in runs)
+    rows = database.query(sql, seq, last)
+    imported = any(row[1] == 1 for row in rows)
     if seq > last or imported or not {row[1] for row in later} <= REPORTS:
         return None
     told: Counter[str] = Counter()
-    failed = Counter(status.failed)
-    for algorithm, _, number, _, code in runs:
+    failed = Counter(status.runs.failed)
+    for algorithm, _, number, _, code in rows:
         told[names[algorithm]] += number
         failed[names[algorithm]] += number if STATUS_OF_CODE[code] in FAILED else 0
-    answered = told & Counter(status.wanted)
+    answered = told & Counter(status.runs.wanted)
     reasons: Reasons = {}
     for row in later:
         event = decode_event(row) if row[1] == "failed" else None
@@ -114,16 +114,16 @@ def _updated(
             add_failure(reasons, event)
             failed[event.key.algorithm] += event.status not in FAILED
     spent = Spent(
-        status.spent.runs + told.total(), status.spent.time + sum(float(row[3]) for row in runs)
+        status.spent.runs + told.total(), status.spent.time + sum(float(row[3]) for row in rows)
     )
-    return replace(
-        status,
-        wanted=dict(Counter(status.wanted) - answered),
-        spent=spent,
-        n_since_decision=status.n_since_decision + answered.total(),
+    since_decision = status.counts.since_decision + answered.total()
+    runs = status.runs._replace(
+        wanted=dict(Counter(status.runs.wanted) - answered),
         failed={name: number for name, number in failed.items() if number},
-        failures={**describe_failures(reasons, told, status.eliminated), **status.failures},
+        why={**describe_failures(reasons, told, status.eliminated), **status.runs.why},
     )
+    counts = status.counts._replace(since_decision=since_decision)
+    return replace(status, runs=runs, counts=counts, spent=spent)
 
 
 def _replayed_state(database: Database, last: int) -> State:

@@ -4,24 +4,26 @@ from collections.abc import Collection
 from functools import partial
 from itertools import chain
 from struct import error
+from typing import TypeVar
 
 from polarbear.data.run import Run
 from polarbear.errors import StoreError
 from polarbear.racing.events import UNREADABLE
-from polarbear.racing.model import FitOptions
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 from polarbear.racing.snapshot import StoredRuns
 from polarbear.store.log import Store
 from polarbear.store.opening import open_store
 
+R = TypeVar("R", bound=Race)
 
-def restore_race(store: Store, *, fit: FitOptions = None, question: Question | None = None) -> Race:
+
+def restore_race(store: Store, *, question: Question | None = None, kind: type[R] = Race) -> R:
     """Restore the race in a store, in the state after its last event.
 
     It is the race that ``Race.from_events(store.read())`` returns, but its events stay in the
     store, and so do the trajectories of its runs until they are needed. All rows are read once,
-    with their checksums. ``fit`` and ``question`` are as in :meth:`Race.from_events`.
+    with their checksums. ``question`` is as in :meth:`Race.from_events`; ``kind``: the class.
 
     >>> from polarbear import open_store
     >>> with open_store(":memory:") as store:
@@ -35,14 +37,14 @@ def restore_race(store: Store, *, fit: FitOptions = None, question: Question | N
         events = chain(store.read_facts(1), store.read_facts(last, after=snapshot.last))
         stored = StoredRuns(load, snapshot.data)
         try:
-            return Race.from_events(events, fit=fit, question=question, keep=False, stored=stored)
+            return kind.from_events(events, question=question, keep=False, stored=stored)
         except StoreError:
             raise
         except (*UNREADABLE, error):  # a snapshot that cannot be read is not used
             pass
     events = store.read_facts(last)
     stored = StoredRuns(load)
-    return Race.from_events(events, fit=fit, question=question, keep=False, stored=stored)
+    return kind.from_events(events, question=question, keep=False, stored=stored)
 
 
 def _load_runs(store: Store, last: int, instances: Collection[str]) -> list[Run]:

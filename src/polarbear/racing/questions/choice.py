@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 import numpy as np
 
 from polarbear.errors import DataError
-from polarbear.inference.verdicts import Verdict, Kind
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import preference_evidence
+from polarbear.inference.verdicts import Kind, Verdict
 from polarbear.racing.budget import check_fields, is_between, is_whole_number
-from polarbear.racing.decisions import Assessed, Decision, Forecast, Open, Pair, pair
+from polarbear.racing.decisions import Decision, Forecast, Open, Pair, pair
 from polarbear.racing.forecast import LeadDraws, count_instances_needed, forecast_quantiles
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.selection.preferences import Linear, Weights
@@ -159,7 +159,7 @@ class Choice(Question):
                 for both, times in sorted(pairs.items())
             ),
             view.budget.batch_after(len(rankings.instances)),
-            assessed=tuple(_assess(names, open_, choice.chosen)),
+            verdicts=tuple(_derive_verdicts(names, open_, choice.chosen)),
             chosen=tuple(chosen),
             forecast=forecast,
         )
@@ -229,11 +229,11 @@ def error_of_look(error: float, n_instances: int) -> float:
     return error / (doublings * (doublings + 1))
 
 
-def _assess(names: Sequence[str], open_: Bools, chosen: Bools) -> list[Assessed]:
-    """Return the status of each algorithm: chosen, not chosen, or undecided."""
-    statuses: list[Assessed] = []
+def _derive_verdicts(names: Sequence[str], open_: Bools, chosen: Bools) -> list[Verdict]:
+    """Return the verdict about each algorithm: chosen, not chosen, or undecided."""
+    verdicts: list[Verdict] = []
     for k, name in enumerate(names):
         kind: Kind = "chosen" if chosen[k] else "not chosen"
         is_open = open_[k].any() or open_[:, k].any()
-        statuses.append(Assessed.of(Verdict(name, "undecided" if is_open else kind)))
-    return statuses
+        verdicts.append(Verdict(name, "undecided" if is_open else kind))
+    return verdicts

@@ -17,18 +17,18 @@ import numpy as np
 
 from polarbear._text import escape_text
 from polarbear.data.names import suggest_name
-from polarbear.inference.verdicts import Verdict
 from polarbear.inference.e_values import count_outcomes, log_better, log_mean_over_times, log_par
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget, check_fields, is_between
-from polarbear.racing.decisions import Assessed, Decision, Open, Pair, pair
+from polarbear.racing.decisions import Decision, Open, Pair, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.verdicts import Kind
     from polarbear.inference.dominance import Bools, Floats
     from polarbear.inference.e_values import Outcomes
     from polarbear.inference.posterior import Posterior
+    from polarbear.inference.verdicts import Kind
 
 BASELINE_REMOVED = "baseline removed, so nothing is compared"
 """The reason for which a race against a baseline ends when the baseline was removed."""
@@ -101,29 +101,26 @@ most 0.05 each'
             return unchanged if self.baseline in view.members else Decision((), unchanged.batch)
         outcomes = count_outcomes(rankings, view.heaviest or 1.0)
         column = names.index(self.baseline)
-        statuses, at_par = judge_against_baseline(outcomes, column, self.certainty, self.epsilon)
+        kinds, at_par = judge_against_baseline(outcomes, column, self.certainty, self.epsilon)
         all_times = self.asked_times(len(view.times))
         pairs: dict[Pair, int] = {
             pair(name, self.baseline): all_times for name in view.members if name not in names
         }
         for k, name in enumerate(names):
-            if statuses[k] == "undecided":
+            if kinds[k] == "undecided":
                 bits = sum(1 << t for t in np.flatnonzero(~at_par[:, k]).tolist())
                 pairs[pair(name, self.baseline)] = bits
         return Decision(
             tuple(Open(*both, times) for both, times in sorted(pairs.items())),
             view.budget.batch_after(len(rankings.instances)),
-            assessed=tuple(
-                Assessed.of(Verdict(name, status))
-                for name, status in zip(names, statuses, strict=True)
-            ),
+            verdicts=tuple(Verdict(name, kind) for name, kind in zip(names, kinds, strict=True)),
         )
 
 
 def judge_against_baseline(
     outcomes: Outcomes, baseline: int, certainty: float, epsilon: float
 ) -> tuple[list[Kind], Bools]:
-    """Return each algorithm's status against the baseline, and at which times it is at par.
+    """Return each algorithm's verdict against the baseline, and at which times it is at par.
 
     ``baseline``: its column in the outcomes. An e-value of 1 / (1 - certainty) is enough (Ville's
     inequality), at any number of instances.
@@ -131,15 +128,15 @@ def judge_against_baseline(
     wins, ties = outcomes.wins[:, :, baseline], outcomes.ties[:, :, baseline]
     losses = outcomes.losses[:, :, baseline]
     at_par, behind = _test_scores(wins, ties, losses, certainty, epsilon)
-    statuses: list[Kind] = ["undecided"] * len(behind)
+    kinds: list[Kind] = ["undecided"] * len(behind)
     for k in range(len(behind)):
         if k == baseline:
-            statuses[k] = "baseline"
+            kinds[k] = "baseline"
         elif behind[k]:
-            statuses[k] = "failed"
+            kinds[k] = "failed"
         elif at_par[:, k].all():
-            statuses[k] = "passed"
-    return statuses, at_par
+            kinds[k] = "passed"
+    return kinds, at_par
 
 
 def _test_scores(

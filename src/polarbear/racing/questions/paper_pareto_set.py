@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from scipy.special import ndtri
 
-from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.dominance import (
     Elimination,
     Resolution,
@@ -18,8 +17,9 @@ from polarbear.inference.dominance import (
     equivalence_margin,
     is_resolved,
 )
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.racing.budget import check_fields, is_between
-from polarbear.racing.decisions import Assessed, Decision, Eliminated, Open
+from polarbear.racing.decisions import Decision, Open
 from polarbear.racing.forecast import RequiredZ
 from polarbear.racing.questions.outlook import add_outlook, find_open_pairs
 from polarbear.racing.questions.pareto_set import check_choice
@@ -111,22 +111,16 @@ class PaperParetoSet(Question):
             batch = view.budget.next_batch(view.batch, 0, 0)
             return Decision(Open.list_all(dict(view.open), {}), batch)
         claims, open_at = self._find_claims(view, posterior)
-        statuses = derive_verdicts(claims, self.epsilon)
-        names = tuple(one.algorithm for one in statuses)
-        eliminated = tuple(
-            Eliminated(one.algorithm, one.rival or "", one.prob_dominated)
-            for one in statuses
-            if one.status == "dominated"
-        )
-        gone = {one.algorithm for one in eliminated}
+        verdicts = tuple(derive_verdicts(claims, self.epsilon))
+        names = tuple(one.algorithm for one in verdicts)
+        gone = {one.algorithm for one in verdicts if one.kind == "dominated"}
         open_pairs = find_open_pairs(view, names, open_at, gone, before=view.open)
         n_rated = sum(a in names and b in names for a, b in view.open)
         resolved = len(view.open) - len(open_pairs)
         decision = Decision(
             Open.list_all(open_pairs, {}),
             view.budget.next_batch(view.batch, resolved, n_rated),
-            eliminated=eliminated,
-            assessed=tuple(map(Assessed.of, statuses)),
+            verdicts=verdicts,
         )
         z = float(ndtri(self.certainty))
         required = RequiredZ(z, z, z, equivalence_margin(self.epsilon), one_sided=False)

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from polarbear.errors import DataError
-from polarbear.inference.verdicts import Claims, derive_verdicts, pick_dominator
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Resolution, eliminate, equivalence_margin
 from polarbear.inference.e_values import Evidence, count_by_class, count_outcomes
+from polarbear.inference.verdicts import Claims, derive_verdicts, pick_dominator
 from polarbear.racing.budget import check_fields, is_between
-from polarbear.racing.decisions import Assessed, Decision, Eliminated, Open, all_pairs
+from polarbear.racing.decisions import Decision, Open, all_pairs
 from polarbear.racing.forecast import RequiredZ
 from polarbear.racing.questions.outlook import add_outlook, find_open_pairs
 from polarbear.racing.questions.question import Question, View
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.verdicts import Verdict
     from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
+    from polarbear.inference.verdicts import Verdict
     from polarbear.racing.forecast import LeadDraws
 
 Errors = Literal["per_member", "whole_race"]
@@ -108,14 +108,13 @@ class ParetoSet(Question):
     def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
         """Return eliminations and undecided pairs; the posterior adds the forecast and the plan."""
         claims = self._find_claims(view, rankings, posterior)
-        statuses = derive_verdicts(claims, self.epsilon)
-        names = tuple(one.algorithm for one in statuses)
-        dominated = [one for one in statuses if one.status == "dominated"]
+        verdicts = derive_verdicts(claims, self.epsilon)
+        names = tuple(one.algorithm for one in verdicts)
         open_pairs = find_open_pairs(
             view,
             names,
             claims.open_at,
-            {one.algorithm for one in dominated},
+            {one.algorithm for one in verdicts if one.kind == "dominated"},
             before=dict.fromkeys(all_pairs(view.members), self.asked_times(len(view.times))),
         )
         # A pair of which one algorithm has not run yet could not be resolved in this round.
@@ -124,8 +123,7 @@ class ParetoSet(Question):
         decision = Decision(
             Open.list_all(open_pairs, {}),
             view.budget.next_batch(view.batch, resolved, n_rated),
-            eliminated=tuple(self._eliminate(view, one, rankings) for one in dominated),
-            assessed=tuple(map(Assessed.of, statuses)),
+            verdicts=tuple(self._add_decisive(view, one, rankings) for one in verdicts),
         )
         if posterior is None or self.classes:  # a forecast would be that of all classes together
             return decision
@@ -215,17 +213,17 @@ class ParetoSet(Question):
             open_at=claims.open_at.reshape(shape).any(axis=0),
         )
 
-    def _eliminate(self, view: View, status: Verdict, rankings: Rankings) -> Eliminated:
-        """Return an elimination, with the fewest instances without which there would be none.
+    def _add_decisive(self, view: View, verdict: Verdict, rankings: Rankings) -> Verdict:
+        """Add to an elimination the fewest instances without which there would be none.
 
         These are not found if instances have weights or classes.
         """
-        name, rival = status.algorithm, status.rival or ""
-        decisive: tuple[str, ...] = ()
-        if view.heaviest is None and not self.classes:
-            log_k = self.log_thresholds(view, [rival, name])[0, 1]
-            decisive = find_decisive_instances(rankings, rival, name, "leads", log_k, self.epsilon)
-        return Eliminated(name, rival, status.prob_dominated, decisive)
+        if verdict.kind != "dominated" or view.heaviest is not None or self.classes:
+            return verdict
+        name, rival = verdict.algorithm, verdict.rival or ""
+        log_k = self.log_thresholds(view, [rival, name])[0, 1]
+        decisive = find_decisive_instances(rankings, rival, name, "leads", log_k, self.epsilon)
+        return verdict._replace(decisive=decisive)
 
     def _required_z(self, view: View, names: Any, leads: LeadDraws) -> RequiredZ:
         """Return the z-score of the lead that each claim about a pair requires.

@@ -12,17 +12,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-import numpy as np
-
-from polarbear.inference.e_values import multiplicity
 from polarbear.racing.budget import Budget, check_fields, is_between
 from polarbear.racing.decisions import Decision, Open, Pair, all_pairs
+from polarbear.racing.entries import Entries
+from polarbear.racing.model import FitOptions, Model
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.verdicts import Kind
-    from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
+    from polarbear.inference.verdicts import Kind
 
 PosteriorUse = Literal["nothing", "forecast", "choice", "decision"]
 
@@ -36,6 +34,10 @@ class Question:
     certainty
         The required certainty: what :meth:`describe` names as an error has probability at most
         1 - certainty.
+    fit
+        The model of the posteriors: options of ``polarbear.fit``, such as
+        ``{"prior": "GP", "evidence": "rankings"}``, which a store keeps. Or a function of rankings
+        and a seed, of which a store keeps only the name.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Question:
     """
 
     certainty: float = field(default=0.95, kw_only=True)
+    fit: FitOptions = field(default=None, kw_only=True, compare=False, repr=False)
 
     posterior_for: ClassVar[PosteriorUse] = "forecast"
     """What decisions need a posterior for. E-values need none, so it serves forecasts alone."""
@@ -55,13 +58,26 @@ class Question:
     with an open pair run until its last open time on new instances, as in the paper."""
 
     fit_options: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """The options of ``fit`` that belong to the question, unless others are given."""
+    """The options of ``polarbear.fit`` that belong to the question, unless others are given."""
     alone: ClassVar[Kind] = "member"
-    """The status of the only algorithm of a race."""
+    """The verdict about the only algorithm of a race."""
 
     def __post_init__(self) -> None:
         expected = (is_between(self.certainty, 0.5, 1), "a probability above 0.5 and below 1")
         check_fields(self, {"certainty": expected})
+
+    @property
+    def model(self) -> Model:
+        """The model of the posteriors: what was given as ``fit``, and the question's own options.
+
+        >>> import polarbear as pb
+        >>> pb.PaperParetoSet(fit={"prior": "GP"}).model.evidence
+        'rankings'
+        """
+        given = self.fit
+        if given is None or isinstance(given, Mapping):
+            given = {**self.fit_options, **(given or {})}
+        return Model.of(given)
 
     def at(self, times: Sequence[float], clock: str) -> Self:  # noqa: ARG002
         """Return the question for a race with these times."""
@@ -150,49 +166,3 @@ class View:
     def unchanged(self, problems: tuple[str, ...] = ()) -> Decision:
         """Return the decision that changes nothing."""
         return Decision(Open.list_all(dict(self.open), {}), self.batch, problems=problems)
-
-
-@dataclass
-class Entries:
-    """When each algorithm joined the race, and which rivals it met then.
-
-    ``numbers``: 0 before the first decision, then 1, 2, ... ``met``: the rivals of a late entrant.
-    """
-
-    numbers: dict[str, list[int]] = field(default_factory=dict)
-    met: dict[str, frozenset[str]] = field(default_factory=dict)
-    latest: int = 0
-
-    def add(self, algorithm: str, racing: Collection[str], *, is_late: bool) -> None:
-        """Record that an algorithm joins those that are racing, or returns."""
-        numbers = self.numbers.setdefault(algorithm, [])
-        if is_late and not numbers:
-            self.met[algorithm] = frozenset(racing) - {algorithm}
-        self.latest += is_late
-        numbers.append(self.latest)
-
-    def log_thresholds(
-        self, names: Sequence[str], certainty: float, *, whole_race: bool = False
-    ) -> Floats:
-        """Return log e-values at which row eliminates column, for all pairs of algorithms.
-
-        K = m / (1 - certainty), where m is the multiplicity of the test (weighted Bonferroni).
-        Over all rivals that an algorithm ever meets, the reciprocals of m sum to at most 1; with
-        ``whole_race`` they also do so over all algorithms.
-        """
-        initial = frozenset(name for name, numbers in self.numbers.items() if numbers[0] == 0)
-
-        def factor(rival: str, algorithm: str) -> float:
-            first = self.numbers[algorithm][0]
-            met = self.met[algorithm] if first else initial - {algorithm}
-            # Each later entry has a number of its own, so no two rivals have the same one.
-            later = 0
-            if rival not in met and rival != algorithm:
-                # A rival that has left before meets the algorithm only if it returns.
-                numbers = [number for number in self.numbers[rival] if number > first]
-                later = min(numbers, default=self.latest + 1) - first
-            among = multiplicity(len(initial), first) if whole_race else 1.0
-            return multiplicity(len(met), later) * among
-
-        factors = [[factor(rival, algorithm) for algorithm in names] for rival in names]
-        return np.log(np.array(factors)) - np.log1p(-certainty)

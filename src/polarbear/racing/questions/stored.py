@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from polarbear._text import format_list
@@ -62,12 +62,14 @@ class UnknownQuestion(Question):
 
 
 def recognise(known: Question, question: Question | None) -> Question:
-    """Return the user's own question if that is what a store knows by its name and fields.
+    """Return the user's question if that is what a store knows by its name and fields.
 
     >>> recognise(ParetoSet(), None)
     ParetoSet(certainty=0.95, epsilon=0.05, resolution='at_par', errors='per_member', classes=())
     """
-    if question is None or not isinstance(known, UnknownQuestion):
+    if question is None or question == known:
+        return question or known
+    if not isinstance(known, UnknownQuestion):
         return known
     stored = json.loads(json.dumps(question_to_plain(question)))
     return question if stored == question_to_plain(known) else known
@@ -86,9 +88,16 @@ def question_to_plain(question: Question) -> dict[str, Any]:
         raise DataError("a preference can be stored only as weights: call at(times, clock) first")
     kind = type(question)
     if BY_NAME.get(kind.__name__) is kind:
-        return {"kind": kind.__name__, **asdict(question)}
+        return {"kind": kind.__name__, **_list_fields(question)}
     name = f"{kind.__module__}.{kind.__qualname__}"
-    return {"kind": name, **asdict(question), "words": question.describe()}
+    return {"kind": name, **_list_fields(question), "words": question.describe()}
+
+
+def _list_fields(question: Question) -> dict[str, Any]:
+    """Return the fields of a question as plain values; its model is stored beside it."""
+    plain = asdict(replace(question, fit=None))
+    del plain["fit"]
+    return plain
 
 
 def question_from_plain(plain: Mapping[str, Any]) -> Question:
@@ -109,7 +118,7 @@ def question_from_plain(plain: Mapping[str, Any]) -> Question:
         certainty = content.get("certainty", 0.95)
         return UnknownQuestion(name, content, words, certainty=certainty)
     kind = BY_NAME[name]
-    known = [field.name for field in fields(kind)]
+    known = [field.name for field in fields(kind) if field.name != "fit"]
     for unknown in sorted(set(content) - set(known)):
         of = [other for other, one in BY_NAME.items() if unknown in {f.name for f in fields(one)}]
         hint = f"{format_list(of)} has it" if of else suggest_name(unknown, known)

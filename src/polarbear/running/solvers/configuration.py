@@ -41,7 +41,7 @@ import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,6 @@ from polarbear.data import grid
 from polarbear.data.names import suggest_name
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.budget import Budget
-from polarbear.racing.model import Model
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import BY_NAME, question_from_plain
 from polarbear.running.solvers.commands import Command
@@ -111,14 +110,13 @@ _PLACES = {
 
 @dataclass(frozen=True)
 class Configuration:
-    """The content of a race file: solvers, instances, question, budget, store, seed and fit."""
+    """The content of a race file: solvers, instances, question, budget, store and seed."""
 
     setup: Setup
     question: Question
     budget: Budget
     store: str | None
     seed: int
-    fit: Mapping[str, Any]
 
 
 class _FileError(DataError):
@@ -212,9 +210,10 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
         budget = Budget.from_plain(spent).resolve_deadline(time.time())
     with _locate_errors("limits", keys=limits_table):
         limits = Limits(**limits_table)
-    fit = {**question.fit_options, **_get_table(plain, "fit")}
+    fit = _get_table(plain, "fit")
     with _locate_errors("fit", keys=fit):
-        Model.of(fit)
+        question = replace(question, fit=fit)
+        _ = question.model  # it checks the options
     with _locate_errors("times", keys={}):
         times = grid.check_times(_make_times(plain["times"]))
     solvers = {
@@ -237,7 +236,6 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
         budget=budget,
         store=_get_store(plain, folder),
         seed=_get_seed(plain),
-        fit=fit,
     )
 
 

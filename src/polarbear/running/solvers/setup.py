@@ -48,6 +48,10 @@ class Limits:
         The number of processes at once.
     threads
         The number of threads that numerical libraries may start.
+    environment
+        Environment variables that it sees besides those that programs need, such as PATH: names or
+        patterns such as ``"SLURM_*"``. None passes all; in a :class:`Judge` none that may be
+        secret.
 
     Examples
     --------
@@ -64,14 +68,23 @@ class Limits:
     address_space: int | None = None
     processes: int = 256
     threads: int = 1
+    environment: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.environment, str):
+            raise DataError(
+                f"limits: environment={self.environment!r}, expected a list, [{self.environment!r}]"
+            )
+        if self.environment is not None:
+            object.__setattr__(self, "environment", tuple(self.environment))
         for name, value in vars(self).items():
+            if name == "environment":
+                continue
             is_unlimited = value is None and name in ("cpu_seconds", "memory", "address_space")
             if not is_unlimited and not (isinstance(value, Real) and float(value) > 0):
                 raise DataError(f"limits: {name}={value!r}, expected a number above 0")
 
-    def to_stored(self) -> dict[str, float | None]:
+    def to_stored(self) -> dict[str, Any]:
         """Return the limits as a dictionary, with the key names of stores and shared folders.
 
         >>> Limits(wall_seconds=60).to_stored()["wall"]

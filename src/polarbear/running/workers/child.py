@@ -11,6 +11,7 @@ import numpy as np
 
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
+from polarbear.running.solvers.environment import restrict_environment
 from polarbear.running.solvers.exceptions import KilledProgramError, describe_exception
 from polarbear.running.solvers.job import HorizonReached, RunningJob
 from polarbear.running.solvers.processes import end_with_parent
@@ -48,6 +49,8 @@ def run_job(setup: Setup, job: Job, trajectory: SharedTrajectory) -> NoReturn:
     running = None
     status, why = Status.FINISHED, ""
     try:
+        if setup.limits.environment is not None:
+            restrict_environment(setup.limits.environment)
         seed_generators(job.seed)
         instance = setup.instances.make(job)
         running = RunningJob(

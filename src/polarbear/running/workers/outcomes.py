@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from polarbear.data.run import Run, run_from_plain, run_to_plain
+from polarbear.data.run import FAILED, Run, run_from_plain, run_to_plain
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
+from polarbear.racing.ledger import has_value
 from polarbear.running.workers.provenance import WorkerDetails
 
 NO_VALUE_ADVICE = "does it yield, report, or call what job.track returns?"
@@ -46,6 +47,16 @@ class RunOutcome(NamedTuple):
     host: str = ""
     output: str = ""
     worker: WorkerDetails = ()
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the run reported a value."""
+        return has_value(self.run)
+
+    @property
+    def failed_without_value(self) -> bool:
+        """Whether the run failed before it reported a value."""
+        return self.run.status in FAILED and not self.has_value
 
 
 class LostRun(NamedTuple):

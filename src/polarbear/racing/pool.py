@@ -1,0 +1,85 @@
+"""``Pool``: the instances of a race, and until when each algorithm was observed on them."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from polarbear.data.run import Status
+from polarbear.racing.jobs import RunId, derive_seed
+from polarbear.racing.run_sets import PairSet
+
+
+@dataclass
+class Pool:
+    """Instances are unused, then used; those that were dropped are not used any more."""
+
+    unused: dict[str, None] = field(default_factory=dict)  # in drawing order
+    used: dict[str, int] = field(default_factory=dict)  # used instance: its place in `order`
+    order: list[str] = field(default_factory=list)  # used instances, in order of use
+    dropped: set[str] = field(default_factory=set)  # instances excluded from further runs
+    # By instance and algorithm: the time until which the algorithm was or will be observed.
+    observed_until: dict[str, dict[str, float]] = field(default_factory=dict)
+    not_extendable: PairSet = field(default_factory=PairSet)  # algorithm, instance
+    backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
+    next_cached: Counter[str] = field(default_factory=Counter)  # place in `order` to consider next
+
+    @property
+    def names(self) -> set[str]:
+        """The used and unused instances, without dropped ones."""
+        return {*self.unused, *self.used} - self.dropped
+
+    def offer(self, instances: Iterable[str], seed: int) -> None:
+        """Add instances to those that can be drawn.
+
+        They are sorted by a number that depends on the name alone, so that the drawing order does
+        not depend on the order of offers.
+        """
+        names = tuple(instances)
+        self.dropped.difference_update(names)
+        fresh = {*self.unused, *names} - self.used.keys()
+        order = sorted(fresh, key=lambda name: (derive_seed(seed, ["draw", name]), name))
+        self.unused = dict.fromkeys(order)
+
+    def enter(self, algorithm: str) -> None:
+        """Note which instances were used before an algorithm joined."""
+        self.backlog[algorithm] = len(self.order)
+        self.next_cached[algorithm] = 0
+
+    def use(self, instance: str) -> None:
+        """Move an instance from the unused to the used ones, unless it was used before."""
+        if instance not in self.used:
+            self.unused.pop(instance, None)
+            self.used[instance] = len(self.order)
+            self.order.append(instance)
+            self.observed_until[instance] = {}
+
+    def plan(self, key: RunId, horizon: float) -> None:
+        """Note that a run was requested until a time."""
+        self.observed_until[key.instance][key.algorithm] = horizon
+        following = self.used[key.instance] + 1
+        self.next_cached[key.algorithm] = max(self.next_cached[key.algorithm], following)
+
+    def observe(self, key: RunId, until: float, status: Status) -> None:
+        """Note that an algorithm was observed on an instance until a later time than before.
+
+        A run that was not cut has ended, so nothing later can be observed: the time is infinite.
+        """
+        until = until if status == Status.CUT else float("inf")
+        observed = self.observed_until[key.instance]
+        observed[key.algorithm] = max(until, observed.get(key.algorithm, 0.0))
+
+    def restore(self, key: RunId, before: float) -> None:
+        """Reset until when an algorithm was observed to its value before a request."""
+        observed = self.observed_until[key.instance]
+        observed.pop(key.algorithm, None)
+        if before:
+            observed[key.algorithm] = before
+
+    def withdraw(self, pairs: Iterable[tuple[str, str]], dropped: Iterable[str]) -> None:
+        """Forget what was observed of pairs (algorithm, instance), and exclude instances."""
+        self.not_extendable -= set(pairs)
+        for algorithm, instance in pairs:
+            self.observed_until.get(instance, {}).pop(algorithm, None)
+        self.dropped.update(dropped)
+        for instance in dropped:
+            self.unused.pop(instance, None)
