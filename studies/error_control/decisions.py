@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc
 
-from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.dominance import dominates
 from polarbear.inference.e_values import (
     Evidence,
@@ -22,6 +21,7 @@ from polarbear.inference.e_values import (
     log_par,
     multiplicity,
 )
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.racing.budget import Budget
 
 EPSILON = 0.05

@@ -80,7 +80,9 @@ def measure(records: Records, races: int = RACES, instances: int = INSTANCES) ->
 
 def judge(race: Race, truth: Floats) -> dict[str, Any]:
     """Return what a race spent, whom it lost and kept, and its forecasts."""
-    belongs = dict(zip(sorted(race.state.members.entries.numbers), members(truth).tolist(), strict=True))
+    belongs = dict(
+        zip(sorted(race.state.members.entries.numbers), members(truth).tolist(), strict=True)
+    )
     called = [
         [one.kind, belongs[one.algorithm], None if p is None else round(p, 4)]
         for one in race.verdicts()

@@ -26,8 +26,8 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.e_values import Evidence, Outcomes
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.racing.jobs import derive_seed
 
 QUICK_CPU_SECONDS = 9

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell, seeded
-from racing.course import Floats, Method, arms, grid
+from racing.course import Floats, Method, arms, grid, members
 
 import polarbear as pb
 from polarbear.racing.jobs import Job

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell
-from racing.course import arms, methods_of
+from racing.course import arms, members, methods_of
 from tools.pools import recorded_runs
 
 import polarbear as pb

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 
 import polarbear as pb
 from polarbear.inference import dominance
-from polarbear.inference.posterior import Posterior
 from polarbear.inference.findings import Crossing
+from polarbear.inference.posterior import Posterior
 
 SEEDS = st.integers(0, 10_000)
 ALPHAS = st.sampled_from([0.61, 0.81, 0.96])  # no share of 40 draws: rounding decides nothing

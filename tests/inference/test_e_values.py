@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.e_values import (
@@ -23,6 +22,7 @@ from polarbear.inference.e_values import (
     log_par,
     multiplicity,
 )
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from racers import drive, quick_fit, race_of, restore
 
 EPSILON = 0.05
@@ -420,7 +420,7 @@ def test_a_tie_without_a_common_time_is_not_called_equivalence(won, of, said):
         resolution="at_par",
     )
     status = derive_verdicts(claims, 0.05)[0]
-    assert status.status == "equivalent"
+    assert status.kind == "equivalent"
     assert said in str(status)
     assert claims.ties.any() == (status.since is not None) == ("equivalent" in str(status))
 

@@ -46,8 +46,7 @@ def status_of(n, *, out=0, **more):
     statuses = [Verdict(name, "undecided", 0.4) for name in names[out:-1]]
     statuses.append(Verdict(names[-1], "member", 0.997))
     statuses += [
-        Verdict(name, "dominated", rival=names[-1], probability=0.995)
-        for name in names[:out]
+        Verdict(name, "dominated", rival=names[-1], probability=0.995) for name in names[:out]
     ]
     status = replace(
         race_of().status,

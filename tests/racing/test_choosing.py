@@ -148,7 +148,7 @@ def test_a_replay_for_a_budget_by_command(capsys):
 
 
 def test_select_of_a_race_names_its_posterior():
-    race = drive(race_of(("good", "bad"), rules=rules(max_runs=16)))
+    race = drive(race_of(("good", "bad"), budget=pb.Budget(runs=16)))
     said = r"not Race: pass its posterior, select\(result.posterior, \.\.\.\), .*fit\(result.runs"
     with pytest.raises(pb.DataError, match=said):
         pb.select(race)

@@ -14,10 +14,19 @@ from polarbear.racing.events import Asked
 from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.forecast import InstancesNeeded
 from polarbear.racing.planning import EXTENSION_FACTOR
-from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import PerLook, TIMES, check_invariants, drive, history, quick_fit, race_of, restore, solve
+from racers import (
+    TIMES,
+    PerLook,
+    check_invariants,
+    drive,
+    history,
+    quick_fit,
+    race_of,
+    restore,
+    solve,
+)
 
 NAMES = [f"f{k}" for k in range(12)]
 

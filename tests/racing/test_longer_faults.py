@@ -15,7 +15,7 @@ from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import PerLook, TIMES, check_invariants, drive, fitted, quick_fit, race_of, solve
+from racers import TIMES, PerLook, check_invariants, drive, fitted, quick_fit, race_of, solve
 
 QUESTION = PerLook(certainty=0.9)
 BUDGET = pb.Budget(batch=(2, 8))
@@ -58,7 +58,9 @@ def test_one_that_is_lost_takes_nothing_away(until, status, tmp_path):
     assert (stored.until, stored.status) == (short.until, status)
     # And the race decides by these runs.
     seen = race._rank_runs(race.state.progress.decision_input)
-    made = pb.rank(race.runs.filter(algorithms=race.state.progress.decision_input.algorithms), TIMES)
+    made = pb.rank(
+        race.runs.filter(algorithms=race.state.progress.decision_input.algorithms), TIMES
+    )
     assert all(seen.order(instance, time) == made.order(instance, time) for time in TIMES)
 
 
@@ -169,7 +171,9 @@ def test_loaded_runs_have_numbers_of_their_own(numbers):
     assert race.spent.runs
     assert all(run.repetition >= 0 for run in race.runs)
     seen = race._rank_runs(race.state.progress.decision_input)
-    made = pb.rank(race.runs.filter(algorithms=race.state.progress.decision_input.algorithms), TIMES)
+    made = pb.rank(
+        race.runs.filter(algorithms=race.state.progress.decision_input.algorithms), TIMES
+    )
     for instance in NAMES[:6]:
         for time in TIMES:
             assert sorted(seen.order(instance, time)) == sorted(made.order(instance, time))
@@ -188,7 +192,7 @@ def test_a_question_that_asks_for_more_looks_at_every_instance_again():
     race.extend(replace(QUESTION, certainty=0.99))
     assert not race.state.pool.next_cached
     assert race.forecast is None
-    assert all(standing.instances is None for standing in race.verdicts())
+    assert all(standing.unsettled.instances is None for standing in race.verdicts())
 
 
 def test_repetitions_of_an_instance_are_one_instance():
@@ -250,7 +254,9 @@ def test_a_round_of_one_that_is_removed_decides_nothing_else():
         race.add("worst")
         while (jobs := race.ask()) and "worst" not in race.removed:
             for job in (
-                job for job in jobs if job.key in race.state.progress.pending[race.state.progress.current]
+                job
+                for job in jobs
+                if job.key in race.state.progress.pending[race.state.progress.current]
             ):
                 fails = job.algorithm == "worst"
                 lost = job.run([], [], until=0.0, status=Status.CRASHED)

@@ -79,7 +79,7 @@ def test_what_fit_would_refuse_is_refused_before_anything_runs(wrong, said):
 def test_a_store_knows_its_model(tmp_path, capsys):
     path = str(tmp_path / "race.db")
     with raced(path, fit=WIDE) as found:
-        truth = found.race.posterior
+        truth = found.posterior
     with pb.open_store(path, read_only=True) as store:
         assert store.model == Model.of(WIDE)
         again = pb.Race.from_events(store.read()).posterior
@@ -129,7 +129,7 @@ def test_a_file_says_the_model(tmp_path):
         draws = 500
     """
     (tmp_path / "race.toml").write_text(text)
-    assert Model.of(load(tmp_path / "race.toml").fit) == Model.of(GP)
+    assert load(tmp_path / "race.toml").question.model == Model.of(GP)
     (tmp_path / "race.toml").write_text(text.replace("draws", "drows"))
     with pytest.raises(DataError, match=r"line 9: \[fit\] .*no option 'drows'"):
         load(tmp_path / "race.toml")

@@ -5,8 +5,8 @@ import pytest
 from scipy.special import ndtri
 
 import polarbear as pb
-from polarbear.inference.verdicts import Verdict
 from polarbear.inference.dominance import equivalence_margin
+from polarbear.inference.verdicts import Unsettled, Verdict
 from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.forecast import (
     InstancesNeeded,
@@ -146,9 +146,9 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
         race.tell(solve(job))
     race.ask()
     status = race.verdict("good")
-    assert status.status == "undecided"
-    assert status.instances > 0
-    assert status.time >= status.instances
+    assert status.kind == "undecided"
+    assert status.unsettled.instances > 0
+    assert status.unsettled.time >= status.unsettled.instances
     assert "more instances" in str(status)
     assert "to go" in str(race)
     done = drive(race_of(seed=1))
@@ -168,7 +168,7 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     ],
 )
 def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
-    status = Verdict("a", "undecided", open={"b": 1.0}, instances=instances, left=left)
+    status = Verdict("a", "undecided", unsettled=Unsettled({"b": 1.0}, instances, left=left))
     assert str(status) == f"a is undecided: not settled with b{said}"
 
 

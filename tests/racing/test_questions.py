@@ -74,7 +74,7 @@ def test_a_question_of_ones_own_is_raced_stored_resumed_and_reported(tmp_path):
     with race(tmp_path / "parts.db", pb.Budget(runs=24)) as part:
         assert part.ended == "budget of runs spent"
     with race(tmp_path / "parts.db") as resumed:
-        assert resumed.race.question == LeaderAt(10.0, certainty=0.995)
+        assert resumed.question == LeaderAt(10.0, certainty=0.995)
         assert (resumed.chosen, resumed.status.n_runs) == (whole.chosen, decided.n_runs)
         events = resumed.events
         assert sum(type(event).__name__ == "Extended" for event in events) == 1  # of the budget

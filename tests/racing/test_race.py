@@ -25,7 +25,17 @@ from polarbear.racing.events import Asked, Decided, from_json, to_json
 from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
 from polarbear.racing.verifying import verify_decisions
-from racers import PerLook, SKILL, check_invariants, drive, history, quick_fit, race_of, restore, solve
+from racers import (
+    SKILL,
+    PerLook,
+    check_invariants,
+    drive,
+    history,
+    quick_fit,
+    race_of,
+    restore,
+    solve,
+)
 
 SEEDS = st.integers(0, 10_000)
 POOLS = st.sampled_from([None, [f"f{k}" for k in range(12)]])
@@ -140,7 +150,8 @@ def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
         drive(again, fails=0.1)
         assert history(again) == history(race), k
         assert again.pareto == race.pareto
-        assert again.spent == race.spent
+        if not overlap:  # else runs that the end cancels may or may not have been made
+            assert again.spent == race.spent
 
 
 def drive_some(race, runs):
@@ -237,7 +248,7 @@ def test_an_algorithm_stops_at_its_last_open_time_and_settled_ones_do_not_run():
     assert {job.horizon for job in race.ask()} == {4.0}
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 2.0), ("early", 2.0)}
-    assert race.verdict("bad").open == {"early": 2.0}
+    assert race.verdict("bad").unsettled.rivals == {"early": 2.0}
     assert race.verdict("late").kind == "member"
     tell_all(race)
     assert {(job.algorithm, job.horizon) for job in race.ask()} == {("bad", 1.0), ("early", 1.0)}
@@ -404,7 +415,8 @@ def test_earlier_runs_are_looked_at_before_any_is_asked_for():
     jobs = race.ask()
     assert race.rounds == 1
     assert len(race._state.pairs.open) < 6  # it has learnt from them
-    assert race.spent.runs == len(jobs)
+    assert race.spent.runs == 0
+    assert race.state.ledger.requested.runs == len(jobs)
     with pytest.raises(DataError, match="no algorithm named"):
         race_of(("good", "bad")).load(earlier)
     with pytest.raises(DataError, match="did not ask for"):

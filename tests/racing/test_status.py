@@ -9,11 +9,9 @@ from typing import get_type_hints
 import pytest
 
 import polarbear as pb
-from polarbear.coordinator.run_race import Result
 from polarbear.data.run import Status
 from polarbear.racing.events import Report
 from polarbear.racing.race import Race
-from polarbear.racing.replay import Replay
 from polarbear.racing.status import RaceStatus
 from polarbear.store.log import Store
 from racers import drive, race_of, solve
@@ -26,11 +24,11 @@ def test_there_is_one_status_of_a_race():
     words = ("Status", "Standing", "Progress", "Overview", "Summary", "State")
     known = {
         ("data/run.py", "Status"),
-        ("inference/verdicts.py", "Verdict"),
         ("racing/status.py", "RaceStatus"),
         ("store/backup.py", "BackupSummary"),
         ("store/repair.py", "RepairSummary"),  # what became of a damaged store
         ("racing/state.py", "State"),  # what the next step of a race depends on
+        ("racing/progress.py", "Progress"),  # a part of it
     }
     classes = {
         (path.relative_to(SOURCE).as_posix(), node.name)
@@ -39,8 +37,7 @@ def test_there_is_one_status_of_a_race():
         if isinstance(node, ast.ClassDef) and node.name.endswith(words)
     }
     assert classes == known
-    for holder in (Race, Replay, Result):
-        assert get_type_hints(holder.status.fget)["return"] is RaceStatus
+    assert get_type_hints(Race.status.fget)["return"] is RaceStatus
     assert get_type_hints(Store.status)["return"] is RaceStatus
 
 
@@ -79,7 +76,7 @@ def test_failed_runs_are_counted_by_algorithm_with_and_without_a_reason(tmp_path
     assert "failed      3 runs of bad: no licence (1 run, on" in str(race)
     with pb.open_store(tmp_path / "race.db") as store:
         store.append(race.events)
-        assert store.status().failed == {"bad": 3}
+        assert store.status().runs.failed == {"bad": 3}
     race.withdraw(algorithm="bad", instance=jobs[1].instance)
     assert race.status.runs.failed == {"bad": 2}
 
@@ -112,7 +109,7 @@ def test_a_store_keeps_the_status_with_the_decision(tmp_path, overlap):
         keep(store)
         race.withdraw("good", why="to see")
         keep(store)
-        assert store.status().n_withdrawn
+        assert store.status().counts.withdrawn
     assert moments > 20
 
 

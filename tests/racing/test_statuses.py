@@ -10,8 +10,8 @@ from racing import equal_pairs
 
 import polarbear as pb
 from polarbear.inference.dominance import eliminate
-from polarbear.racing.state import Pair
-from racers import PerLook, SKILL, race_of, solve
+from polarbear.racing.decisions import Pair
+from racers import SKILL, PerLook, race_of, solve
 
 
 def check_agreement(race):
@@ -29,11 +29,11 @@ def check_agreement(race):
     compared = 0
     for theirs in of_posterior:
         ours = race.verdict(theirs.algorithm)
-        if ours.status == "removed":
+        if ours.kind == "removed":
             continue
         compared += 1
-        assert ours.status == theirs.status
-        if ours.status == "dominated":
+        assert ours.kind == theirs.kind
+        if ours.kind == "dominated":
             assert ours.probability == pytest.approx(theirs.probability)
         else:
             assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)

@@ -58,11 +58,24 @@ def test_they_are_recorded_and_compared_on_resume(tmp_path):
     assert Model.from_plain(json.loads(json.dumps(model.to_plain()))) == model
     assert model.fit_options()["weights"] == {"f1": 2.0, "f2": 0.5}
     assert "rel_tol 0.0 and not 0.01" in Model().describe_differences(model)
-    race = pb.Race(list("abc"), [1], direction="minimize", instances=["f1", "f2"], question=pb.ParetoSet(fit=fit))
+    race = pb.Race(
+        list("abc"),
+        [1],
+        direction="minimize",
+        instances=["f1", "f2"],
+        question=pb.ParetoSet(fit=fit),
+    )
     assert pb.Race.from_events(race.events).events[0].model == model
     solvers = dict.fromkeys("ab", _solver)
     options = {"direction": "minimize", "budget": pb.Budget(runs=4), "clock": "reported"}
-    pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", question=pb.ParetoSet(fit=fit), **options).close()
+    pb.race(
+        solvers,
+        ["f1", "f2"],
+        [1],
+        store=tmp_path / "r.db",
+        question=pb.ParetoSet(fit=fit),
+        **options,
+    ).close()
     with pytest.raises(pb.PolarBearError, match=r"rel_tol 0\.01 and not 0\.0"):
         pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", **options)
 

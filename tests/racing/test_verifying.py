@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.racing.events import Asked, Decided, Told
+from polarbear.racing.events import Asked, Decided, Told, from_json, to_json
 from polarbear.racing.verifying import verify_decisions
 from racers import drive, fitted, race_of
 
@@ -66,10 +66,12 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
     k = next(k for k, e in enumerate(events) if isinstance(e, Decided) and e.decision.eliminated)
     decision = events[k].decision
     lost = decision.eliminated[0]
+    others = tuple(one for one in decision.verdicts if one != lost)
+    decision = replace(decision, verdicts=(lost, *others))
     for wrong, words in (
-        (replace(decision, eliminated=()), f"the runs give .*{lost.algorithm} dominated by"),
+        (replace(decision, verdicts=()), f"the runs give .*{lost.algorithm} dominated by"),
         (
-            replace(decision, eliminated=(lost._replace(probability=0.5),)),
+            replace(decision, verdicts=(lost._replace(probability=0.5), *others)),
             "probability=0.5",
         ),
     ):
@@ -79,7 +81,7 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
         assert re.search(words, str(first))
     near = replace(
         decision,
-        eliminated=(lost._replace(probability=lost.probability - 1e-6), *decision.eliminated[1:]),
+        verdicts=(lost._replace(probability=lost.probability - 1e-6), *others),
     )
     changed = [*events[:k], replace(events[k], decision=near), *events[k + 1 :]]
     (only,) = (one for one in verify_decisions(changed) if not one.is_identical)
@@ -102,5 +104,6 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
 
 
 def test_the_quick_fit_is_not_the_one_of_the_store():
-    events = pb.replay(recorded(), fitted(), times=TIMES).events
+    raced = pb.replay(recorded(), fitted(), times=TIMES)
+    events = [from_json(to_json(event)) for event in raced.events]
     assert any(not one.is_identical for one in verify_decisions(events))

@@ -96,19 +96,25 @@ def test_rankings_are_those_of_the_runs_that_are_left(race):
 
 
 def test_an_instance_by_itself_is_left_out_until_it_is_offered_again(race):
-    (first, *_), names = race.runs.instances, race.state.instances
+    (first, *_), names = race.runs.instances, race.state.pool.names
     race.withdraw(instance=first)
-    assert race.state.instances == names - {first}
+    assert race.state.pool.names == names - {first}
     race.extend(PerLook(epsilon=0.0, certainty=0.9999), budget=pb.Budget(batch=(8, 8), runs=10_000))
     run_all(race)
     assert first not in race.runs.instances
     race.offer([first])
-    assert race.state.instances == names
-    assert same_race(race).state.instances == names
+    assert race.state.pool.names == names
+    assert same_race(race).state.pool.names == names
 
 
 def test_runs_under_way_are_not_waited_for():
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=list("wxyz"), question=pb.ParetoSet(fit=quick))
+    race = Race(
+        ["a", "b"],
+        TIMES,
+        direction="maximize",
+        instances=list("wxyz"),
+        question=pb.ParetoSet(fit=quick),
+    )
     jobs = race.ask()
     for job in jobs[::2]:
         race.tell(job.run(TIMES, [1.0, 1.0]))
@@ -122,7 +128,13 @@ def test_runs_under_way_are_not_waited_for():
 
 
 def test_an_extended_run_is_withdrawn_as_a_whole():
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=["x", "y"], question=pb.ParetoSet(fit=quick))
+    race = Race(
+        ["a", "b"],
+        TIMES,
+        direction="maximize",
+        instances=["x", "y"],
+        question=pb.ParetoSet(fit=quick),
+    )
     for job in race.ask():
         race.tell(job.run([1.0], [1.0], until=1.0))
     longer = make_job(0, RunId("a", "x", 1), 2.0, 0)
@@ -140,7 +152,14 @@ def test_an_extended_run_is_withdrawn_as_a_whole():
 def test_an_algorithm_that_failed_out_comes_back_with_its_failures_withdrawn():
     budget = pb.Budget(batch=(4, 4), failures=2, runs=40)
     names = [f"f{k}" for k in range(30)]
-    race = Race(["a", "b"], TIMES, direction="maximize", instances=names, budget=budget, question=pb.ParetoSet(fit=quick))
+    race = Race(
+        ["a", "b"],
+        TIMES,
+        direction="maximize",
+        instances=names,
+        budget=budget,
+        question=pb.ParetoSet(fit=quick),
+    )
     for job in race.ask():
         failed = {"until": 0.0, "status": pb.Status.CRASHED}
         if job.algorithm == "a":

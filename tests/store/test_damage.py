@@ -16,7 +16,6 @@ from polarbear.errors import StoreError
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Asked, Decided, Imported, Removed, Told
 from polarbear.racing.questions.pareto_set import ParetoSet
-from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
 from polarbear.store import sqlite, writer_lock

@@ -9,7 +9,6 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.events import Asked, Imported, Told
 from polarbear.racing.jobs import RunId, job, key_of
 from polarbear.racing.questions.pareto_set import ParetoSet
-from polarbear.racing.race import Race
 from polarbear.store import merge, open_store, repair_store
 from racers import drive, race_of, restore, solve
 

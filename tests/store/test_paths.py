@@ -22,7 +22,6 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.events import Asked, Decided, Told
 from polarbear.racing.jobs import key_of
 from polarbear.racing.questions.pareto_set import ParetoSet
-from polarbear.racing.race import Race
 from polarbear.store import merge, open_store, repair_store
 from racers import race_of, restore, solve
 

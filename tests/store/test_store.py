@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-import polarbear as pb
 from killing import fork
 from polarbear.data.run import Run, Status
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Decision, Open
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import (
     Added,
     Asked,

@@ -7,8 +7,8 @@ from error_control.decisions import EPSILON, PerLook, PerMember, default_looks
 from error_control.errors import count_wins, tied, tied_once
 
 import polarbear as pb
-from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.inference.e_values import Evidence, Outcomes, multiplicity
+from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.simulation import draw_persistent_noise
 from racers import drive, race_of
 
@@ -82,7 +82,10 @@ def test_newcomers_have_the_thresholds_of_a_race():
     newcomers = [f"n{k}" for k in range(1, 5)]
     for name in newcomers:
         race.add(name)
-    factors = np.exp(race.state.members.entries.log_thresholds(["good", *newcomers], certainty=0.95)) * 0.05
+    factors = (
+        np.exp(race.state.members.entries.log_thresholds(["good", *newcomers], certainty=0.95))
+        * 0.05
+    )
     for k in range(1, 5):
         assert factors[k][0] == pytest.approx(multiplicity(1, k))
         assert factors[0][k] == pytest.approx(multiplicity(k + 1))

@@ -12,7 +12,7 @@ from dataclasses import replace
 import polarbear as pb
 from polarbear.racing.events import Started
 from polarbear.store.log import Store
-from racers import PerLook, solve
+from racers import PerLook
 
 TIMES = (10.0, 30.0, 100.0)
 SKILL = {

@@ -24,7 +24,6 @@ from polarbear.errors import StoreError
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Told
 from polarbear.racing.questions.pareto_set import ParetoSet
-from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
 from polarbear.store.opening import open_store
@@ -66,11 +65,7 @@ def coordinate(where, seed, say):
     """One life of a coordinator."""
     with open_store(where) as store:
         say(store.n_events)
-        race = (
-            restore(store.read())
-            if store.n_events
-            else race_of(NAMES, **SETTING, seed=seed)
-        )
+        race = restore(store.read()) if store.n_events else race_of(NAMES, **SETTING, seed=seed)
         stored = store.n_events
         while True:
             jobs = race.ask()

@@ -14,6 +14,7 @@ from polarbear.racing.decisions import all_pairs
 from polarbear.racing.questions import stored
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
 from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 
 
@@ -85,7 +86,9 @@ def solve(job, fails=0.0):
 
 
 def race_of(names=("early", "late", "good", "bad"), *, fit=quick_fit, **more):
-    question = replace(more.pop("question", PerLook(certainty=0.9)), fit=fit)
+    question = more.pop("question", PerLook(certainty=0.9))
+    if isinstance(question, Question):
+        question = replace(question, fit=fit)
     more = {"budget": Budget(batch=(2, 8), runs=400), **more}
     return Race(names, TIMES, direction="maximize", question=question, **more)
 
@@ -145,7 +148,9 @@ def check_invariants(race):
     assert spent.time >= 0
     for round_, tickets in state.progress.pending.items():
         assert round_ >= state.progress.current
-        assert all((key in state.progress.wanted) == (run.status is None) for key, run in tickets.items())
+        assert all(
+            (key in state.progress.wanted) == (run.status is None) for key, run in tickets.items()
+        )
     assert set(state.progress.wanted) <= {
         key for tickets in state.progress.pending.values() for key in tickets
     }
