@@ -66,23 +66,23 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
     k = next(k for k, e in enumerate(events) if isinstance(e, Decided) and e.decision.eliminated)
     decision = events[k].decision
     lost = decision.eliminated[0]
-    others = tuple(one for one in decision.verdicts if one != lost)
-    decision = replace(decision, verdicts=(lost, *others))
+
+    def changed_to(probability):
+        verdicts = [
+            one._replace(probability=probability) if one == lost else one
+            for one in decision.verdicts
+        ]
+        return replace(decision, verdicts=tuple(verdicts))
+
     for wrong, words in (
         (replace(decision, verdicts=()), f"the runs give .*{lost.algorithm} dominated by"),
-        (
-            replace(decision, verdicts=(lost._replace(probability=0.5), *others)),
-            "probability=0.5",
-        ),
+        (changed_to(0.5), "probability=0.5"),
     ):
         changed = [*events[:k], replace(events[k], decision=wrong), *events[k + 1 :]]
         first = next(one for one in verify_decisions(changed) if not one.is_same)
         assert first.number == k + 1
         assert re.search(words, str(first))
-    near = replace(
-        decision,
-        verdicts=(lost._replace(probability=lost.probability - 1e-6), *others),
-    )
+    near = changed_to(lost.probability - 1e-6)
     changed = [*events[:k], replace(events[k], decision=near), *events[k + 1 :]]
     (only,) = (one for one in verify_decisions(changed) if not one.is_identical)
     assert only.is_same
