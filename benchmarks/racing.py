@@ -48,9 +48,8 @@ def measure(rounds: int) -> tuple[np.ndarray, np.ndarray]:
         [f"a{k}" for k in range(ALGORITHMS)],
         times,
         direction="maximize",
-        question=ToTheEnd(),
+        question=ToTheEnd(fit=Clueless(times)),
         budget=pb.Budget(batch=(BATCH, BATCH)),
-        fit=Clueless(times),
     )
     rng = np.random.default_rng(1)
     rise = 100 * np.arange(TIMES)  # every time is an improvement

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import polarbear as pb
-from polarbear.coordinator.run_race import Result
+from polarbear.coordinator.run_race import SolverRace
 from polarbear.plots import Cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
@@ -76,7 +76,7 @@ def describe_report() -> dict[str, Any]:
     """The first two sections of the report of the example."""
     posterior = fit_example()
     return {
-        "verdict": posterior.verdict(CERTAINTY),
+        "verdict": str(posterior.verdict(CERTAINTY)),
         "ratings": pb.plots.ratings_data(posterior, certainty=CERTAINTY),
     }
 
@@ -125,7 +125,7 @@ def make_solver(early: float, late: float, pause: Callable[[], None] = lambda: N
     return search
 
 
-def race(pause: Callable[[], None] = lambda: None, **options: Any) -> Result:
+def race(pause: Callable[[], None] = lambda: None, **options: Any) -> SolverRace:
     """The race of the pictures; what it decides does not depend on where it runs."""
     solvers = {name: make_solver(*skill, pause) for name, skill in SKILL.items()}
     asked = {"question": pb.ParetoSet(certainty=CERTAINTY), "budget": pb.Budget(runs=5_000)}
@@ -138,15 +138,15 @@ def describe_race() -> dict[str, Any]:
     middle = list[str]()
 
     def watch(progress: Any) -> None:  # how many runs are in depends on the machine
-        if progress.n_rounds <= SHOWN_ROUND:
+        if progress.counts.rounds <= SHOWN_ROUND:
             middle[:] = [f"{one.algorithm} {one.brief()}" for one in progress.verdicts]
 
     result = race(executor=InProcess(), progress=watch)
     assert result.posterior
     return {
-        "terminal": {"statuses": middle},
+        "terminal": {"verdicts": middle},
         "browser": {
-            "statuses": [f"{one.algorithm} {one.brief()}" for one in result.status.verdicts],
+            "verdicts": [f"{one.algorithm} {one.brief()}" for one in result.verdicts()],
             "ratings": pb.plots.ratings_data(result.posterior),
         },
     }

@@ -53,7 +53,7 @@ def race(store: Path, picture: Path) -> None:
         screen._pace.record(time.monotonic(), progress.n_runs)
         for line in progress.news:
             screen.note(line)
-        if 0 < progress.n_rounds <= picture_data.SHOWN_ROUND and progress.n_wanted:
+        if 0 < progress.counts.rounds <= picture_data.SHOWN_ROUND and progress.n_wanted:
             middle[:] = [screen.picture(progress, console.height)]
 
     pause = partial(time.sleep, PAUSE_SECONDS)

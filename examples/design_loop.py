@@ -93,7 +93,7 @@ if __name__ == "__main__":
             times=[30, 100, 300],
             reference=REFERENCE,
             direction="minimize",
-            max_runs=24,
+            budget=pb.Budget(runs=24, failures=3),
             limits=pb.Limits(wall_seconds=20),
         )
 
@@ -109,7 +109,7 @@ if __name__ == "__main__":
             )
             return ask_model(prompt, len(judgements))
 
-        # Each proposal is judged until its status is known, or after 24 runs.
+        # Each proposal is judged until the verdict is known, or after 24 runs.
         for judgement in pb.frameworks.judge_proposals(judge, propose, len(PROPOSALS)):
             print(judgement.label, "|", judgement)
 

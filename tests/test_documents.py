@@ -19,7 +19,7 @@ import pytest
 
 import polarbear
 from polarbear.coordinator.gate import Gate
-from polarbear.coordinator.run_race import Result
+from polarbear.coordinator.run_race import SolverRace
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -171,7 +171,7 @@ RESULT = re.compile(r"(?<![\w.])result\.([a-z]\w*)\b(?!\.py)")
 
 
 def test_what_texts_call_on_a_result_exists():
-    known = {*dir(Result), *dir(Gate), *Gate.__annotations__}
+    known = {*dir(SolverRace), *dir(Gate), *Gate.__annotations__}
     texts = [(path, path.read_text("utf-8")) for path in DOCUMENTS]
     for path in (ROOT / "src").rglob("*.py"):
         strings = re.findall(r'"""(.*?)"""', path.read_text("utf-8"), flags=re.DOTALL)

@@ -71,7 +71,7 @@ def make_judge(folder: str, scenario: str, seed: int, max_runs: int) -> pb.Judge
         reference=SCENARIOS[scenario].default,
         direction="minimize",
         clock="evaluations",
-        max_runs=max_runs,
+        budget=pb.Budget(runs=max_runs, failures=3),
         executor=InProcess(),
         seed=seed,
     )
@@ -96,7 +96,7 @@ def judge_configurations(
             options = propose(judged)
             judgement = judge(options)
             judged.append((options, judgement))
-            idle = 0 if judgement.status in ("member", "undecided") else idle + 1
+            idle = 0 if judgement.verdict.kind in ("member", "undecided") else idle + 1
             if patience is not None and idle >= patience:
                 break
         members, cost = judge.members(), judge.status().n_runs

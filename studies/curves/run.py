@@ -112,7 +112,7 @@ def write(folder: Path) -> str:
             ]
         )
         panels.append((said, partial(pb.plots.ratings, posterior, time="log")))
-        verdicts += [f"## {said}", "```\n" + posterior.verdict(ALPHA) + "\n```"]
+        verdicts += [f"## {said}", f"```\n{posterior.verdict(ALPHA)}\n```"]
     head = [
         "",
         "runs",

@@ -38,11 +38,11 @@ QUICK_CPU_SECONDS = 4
 MAX_TIME = 400_000
 """The default limit of a candidate: 40 runs in full length, of the 216 of the fixed evaluator."""
 
-CONTROLS: dict[str, tuple[pb.Question, int]] = {
-    "per_member": (pb.ParetoSet(), 500),
-    "paper": (pb.PaperParetoSet(certainty=0.95), 1000),
+CONTROLS: dict[str, pb.Question] = {
+    "per_member": pb.ParetoSet(fit={"draws": 500}),
+    "paper": pb.PaperParetoSet(certainty=0.95, fit={"draws": 1000}),
 }
-"""Questions and posterior draws in a round. With ``per_member`` e-values decide, draws only plan.
+"""Questions, with the posterior draws in a round. With ``per_member`` e-values decide, draws only plan.
 
 The results ``per_look`` are of an earlier rule: the posterior decided, all else as ``per_member``.
 """
@@ -53,7 +53,6 @@ def make_solver(options: dict[str, Any]) -> Any:
 
 
 def make_judge(folder: Path, size: Size, max_time: float, control: str, slots: int) -> pb.Judge:
-    question, draws = CONTROLS[control]
     names = tuple(str(k) for k in range(1, size.instances + 1))
     return pb.Judge(
         folder,
@@ -63,11 +62,9 @@ def make_judge(folder: Path, size: Size, max_time: float, control: str, slots: i
         reference=OPTIONS,
         direction="minimize",
         clock="evaluations",
-        max_runs=None,
-        max_time=max_time,
-        question=question,
+        question=CONTROLS[control],
+        budget=pb.Budget(time=max_time, failures=3),
         executor=slots,
-        fit={"draws": draws},
     )
 
 
@@ -89,11 +86,11 @@ def judge_all(
         kept.add(
             {
                 "name": name,
-                "status": judgement.status,
+                "status": judgement.verdict.kind,
                 "fitness": round(judgement.fitness, 4),
                 "copy": judgement.copy_of is not None,
-                "runs": judgement.runs,
-                "time": judgement.time,
+                "runs": judgement.cost.runs,
+                "time": judgement.cost.time,
                 "spent": status.spent.time,
                 "members": members,
             }

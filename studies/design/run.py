@@ -35,7 +35,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.coordinator.run_race import Result
+from polarbear.coordinator.run_race import SolverRace
 
 QUICK_CPU_SECONDS = 6
 
@@ -50,7 +50,7 @@ def build(name: str, dimension: int) -> ManyAffine:
     return ManyAffine(int(name), dimension)
 
 
-def begin(options: Mapping[str, Mapping[str, Any]], size: Size, store: Path, slots: int) -> Result:
+def begin(options: Mapping[str, Mapping[str, Any]], size: Size, store: Path, slots: int) -> SolverRace:
     """The race with all candidates so far: it goes on where it was."""
     names = tuple(str(k) for k in range(1, size.instances + 1))
     return pb.race(
@@ -59,17 +59,17 @@ def begin(options: Mapping[str, Mapping[str, Any]], size: Size, store: Path, slo
         pb.grid.log(100, size.evaluations, size.times),
         direction="minimize",
         clock="evaluations",
+        question=pb.ParetoSet(fit={"draws": DRAWS}),
         budget=pb.Budget(failures=10),
         store=store,
         executor=slots,
-        fit=partial(pb.fit, draws=DRAWS),
     )
 
 
-def worth(found: Result, name: str) -> float:
+def worth(found: SolverRace, name: str) -> float:
     """How often a candidate is ahead of the baseline, over all times at which both were seen."""
     both = found.runs.filter(algorithms=[name, BASELINE])
-    rate = pb.rank(both, found.race.posterior.times).win_rate(name, BASELINE)
+    rate = pb.rank(both, found.times).win_rate(name, BASELINE)
     return float(np.nanmean(rate)) if np.isfinite(rate).any() else 0.0
 
 
@@ -99,26 +99,27 @@ def loop(
             proposed.add({"name": name, "options": one})
             options[name] = one
             found.add(name, cma_es(**one))
+            found.resume()
             verdicts.add(_verdict(found, name))
             print(found.verdict(name), f"{found.spent.time:,.0f} evaluations", flush=True)
         _sum_up(found, size, options, place)
         return found.runs
 
 
-def _verdict(found: Result, name: str) -> dict[str, Any]:
+def _verdict(found: SolverRace, name: str) -> dict[str, Any]:
     said = found.verdict(name)
     return {
         "name": name,
-        "standing": said.status,
+        "standing": said.kind,
         "by": said.rival,
-        "worth": 0.0 if said.status == "removed" else round(worth(found, name), 4),
+        "worth": 0.0 if said.kind == "removed" else round(worth(found, name), 4),
         "spent": found.spent.time,
         "runs": found.spent.runs,
         "racing": len(found.pareto),
     }
 
 
-def _sum_up(found: Result, size: Size, options: Mapping[str, Any], place: Path) -> None:
+def _sum_up(found: SolverRace, size: Size, options: Mapping[str, Any], place: Path) -> None:
     """What was spent in all, how everybody stands in the end, and what was run for it."""
     ended = Records(place / "ended.jsonl", ("candidates",))
     if (len(options) - 1,) not in ended:

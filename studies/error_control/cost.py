@@ -58,7 +58,7 @@ OPEN, WON, LOST, CLOSED = range(4)
 def end_of(wins: Floats, losses: Floats, rule: str, certainty: float) -> Ints:
     """Return how a race of two at one time ends after these results: OPEN, or one of the others.
 
-    These are the thresholds of the package; a test compares them with ``derive_statuses``.
+    These are the thresholds of the package; a test compares them with ``derive_verdicts``.
     """
     if rule == "per_look":
         won, lost = (prob_ahead(*each) >= certainty for each in ((wins, losses), (losses, wins)))

@@ -204,8 +204,8 @@ def _decide(
             now = claims(race, look, kept)
             settled = ~now.open_at.any(axis=0) & ~now.beats & ~now.beats.T
             ever_closed[race][np.ix_(kept, kept)] |= settled
-            statuses = derive_verdicts(now, EPSILON)
-            out = {int(one.algorithm) for one in statuses if one.kind == "dominated"}
+            verdicts = derive_verdicts(now, EPSILON)
+            out = {int(one.algorithm) for one in verdicts if one.kind == "dominated"}
             eliminated[race, list(out)] = True
             kept = [k for k in kept if k not in out]
     return Decision(eliminated, np.any(leads, axis=1), ever_closed)

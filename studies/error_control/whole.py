@@ -86,7 +86,7 @@ def judge(race: Race, truth: Floats) -> dict[str, Any]:
     called = [
         [one.kind, belongs[one.algorithm], None if p is None else round(p, 4)]
         for one in race.verdicts()
-        for p in [one.prob_in_pareto]
+        for p in [one.probability if one.is_candidate else None]
     ]
     return {
         "ended": race.ended,

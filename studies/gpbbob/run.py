@@ -40,7 +40,9 @@ MATRICES = {
     "NAT": "NATURAL_GRADIENT",
     "NONE": "NONE",
 }
-QUESTION = pb.ParetoSet(certainty=0.99, epsilon=0.05, resolution="crossing")
+QUESTION = pb.ParetoSet(
+    certainty=0.99, epsilon=0.05, resolution="crossing", fit={"prior": "BSpline"}
+)
 BUDGET = pb.Budget(batch=(8, 128))
 SPREAD = 1 / 8
 """The standard deviation of the dimension, as a part of the mean: 30 of 240 in the paper."""
@@ -63,7 +65,6 @@ def race(mean: float, times: ArrayLike, store: Path, budget: pb.Budget, wanted: 
         budget=budget,
         store=store,
         executor=pb.LocalProcesses(wanted.slots, pin=wanted.clock == "wall"),
-        fit=partial(pb.fit, prior=pb.priors.BSpline()),
     )
 
 

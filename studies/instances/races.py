@@ -105,8 +105,8 @@ def replay(truth: str, seed: int) -> dict[str, Any]:
     rng = seeded("races", truth, seed)
     mu = make_utilities(truth, rng)
     runs, members = make_runs(mu, rng), {f"a{k + 1}" for k in find_members(mu)}
-    asked, times = pb.ParetoSet(certainty=CERTAINTY, classes=CLASSES), np.arange(1.0, N_TIMES + 1)
-    result = pb.replay(runs, asked, times=times, seed=seed, fit=fit_roughly)
+    asked = pb.ParetoSet(certainty=CERTAINTY, classes=CLASSES, fit=fit_roughly)
+    result = pb.replay(runs, asked, times=np.arange(1.0, N_TIMES + 1), seed=seed)
     return {
         "truth": truth, "seed": seed, "members": sorted(members),
         "out": sorted(result.eliminated), "runs": int(result.spent.runs),

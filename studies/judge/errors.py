@@ -78,14 +78,14 @@ def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
         reference={"id": 0, "effect": 0.0},
         direction="maximize",
         clock="evaluations",
-        max_runs=MAX_RUNS,
+        budget=pb.Budget(runs=MAX_RUNS, failures=3),
         question=question,
         executor=InProcess(),
     )
 
 
 def answer(judgement: pb.Judgement) -> Answer:
-    return Answer(not judgement.is_accepted, judgement.fitness < 0.5, judgement.runs)
+    return Answer(not judgement.is_accepted, judgement.fitness < 0.5, judgement.cost.runs)
 
 
 def judge_by_rule(effects: np.ndarray) -> tuple[list[Answer], int]:
@@ -102,10 +102,10 @@ def judge_by_rule(effects: np.ndarray) -> tuple[list[Answer], int]:
                 n += 1
                 ours, theirs = (draw_score(e, i, n) for e, i in ((effect, k), (0.0, 0)))
                 wins += ours > theirs
-            status = decide(wins, n)
-            if status != "undecided" or n >= MAX_RUNS:
+            kind = decide(wins, n)
+            if kind != "undecided" or n >= MAX_RUNS:
                 break
-        answers.append(Answer(status == "dominated", 2 * wins < n, n))
+        answers.append(Answer(kind == "dominated", 2 * wins < n, n))
         n_runs += 2 * n
     return answers, n_runs
 
@@ -118,7 +118,7 @@ def draw_score(effect: float, candidate: int, instance: int) -> float:
 
 
 def decide(wins: int, n: int) -> str:
-    """The status of a candidate after this number of wins against the incumbent."""
+    """The verdict about a candidate after this number of wins against the incumbent."""
     table = np.array([[[0.0, wins], [n - wins, 0.0]]])
     evidence = Evidence.from_outcomes(Outcomes(table, np.zeros_like(table)), epsilon=0.05)
     claims = Claims.from_e_values(
@@ -130,7 +130,7 @@ def decide(wins: int, n: int) -> str:
         certainty=CERTAINTY,
         resolution="at_par",
     )
-    return derive_verdicts(claims, 0.05)[0].status
+    return derive_verdicts(claims, 0.05)[0].kind
 
 
 @cache

@@ -160,7 +160,7 @@ def loop(seed: int, n: int, n_truth: int) -> dict[str, Any]:
             reference=REFERENCE,
             direction="minimize",
             clock="evaluations",
-            max_runs=60,
+            budget=pb.Budget(runs=60, failures=3),
             executor=InProcess(),
             seed=seed,
         )

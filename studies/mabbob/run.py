@@ -92,7 +92,7 @@ def main() -> None:
         print(found)
         place = folder / "results" / name
         number = 4 if wanted.quick else wanted.fixed or 0
-        names, known = found.race.state.pool.order[:number], found.runs
+        names, known = found.state.pool.order[:number], found.runs
         keep(found, place, dimension=dimension)
         if number:
             times = pb.grid.log(FIRST, last, n_times)

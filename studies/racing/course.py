@@ -65,10 +65,9 @@ def wins(truth: Floats) -> Floats:
 
 
 class Method(NamedTuple):
-    """The question of a race, the options of its fits, and its budget."""
+    """The question of a race, and its budget."""
 
     question: pb.Question
-    fit: Mapping[str, Any] | None = None
     budget: pb.Budget = pb.Budget()
 
     def change(self, changes: Mapping[str, Any]) -> Self:
@@ -82,12 +81,13 @@ class Method(NamedTuple):
 
 def methods_of(certainty: float, prior: Any = None) -> dict[str, Method]:
     """Return the paper's method with its prior, the same with its evidence corrected, and ours."""
-    paper = pb.PaperParetoSet(certainty=certainty)
-    return {
-        "paper": Method(paper, {"prior": prior}),
-        "corrected": Method(paper, {"evidence": "instances", "ties": "unordered", "prior": prior}),
-        "default": Method(pb.ParetoSet(certainty=certainty)),
+    corrected = {"evidence": "instances", "ties": "unordered", "prior": prior}
+    questions = {
+        "paper": pb.PaperParetoSet(certainty=certainty, fit={"prior": prior}),
+        "corrected": pb.PaperParetoSet(certainty=certainty, fit=corrected),
+        "default": pb.ParetoSet(certainty=certainty),
     }
+    return {name: Method(question) for name, question in questions.items()}
 
 
 def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
@@ -102,7 +102,6 @@ def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
         question=method.question,
         budget=method.budget,
         seed=seed,
-        fit=method.fit,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rounds that decide nothing are counted instead

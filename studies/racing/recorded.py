@@ -58,12 +58,11 @@ def measure(
         budget=chosen.budget,
         times=times_of(runs),
         seed=number,
-        fit=chosen.fit,
     )
     seconds = time.process_time() - begin
     full, nearest = everything(name, instances)
     kept, wanted = set(found.pareto), set(full.pareto(certainty))
-    standing = {name: found.verdict(name).open for name in runs.algorithms}
+    standing = found.state.rivals()
     pairs = list(combinations(runs.algorithms, 2))
     spent = dict.fromkeys(runs.algorithms, 0.0)
     for run in found.runs:
@@ -78,7 +77,7 @@ def measure(
         "extra": len(kept - wanted),
         "lost_nearest": len(set(nearest) - kept),
         "kept": [a in kept for a in runs.algorithms],
-        "open": [b in standing[a] for a, b in pairs],
+        "open": [b in standing.get(a, {}) for a, b in pairs],
         "spent": [spent[a] / found.full.time for a in runs.algorithms],
         "seconds": seconds,
     }

@@ -38,7 +38,6 @@ def raced(name: str, method: str, *, number: int = 0, instances: int = examples.
         instances=[str(k) for k in range(instances)],
         question=chosen.question,
         seed=number,
-        fit=chosen.fit,
     )
     back = {letter: own for own, letter in names.items()}
     with warnings.catch_warnings(action="ignore"):  # a round that decides nothing is seen as such

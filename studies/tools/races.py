@@ -10,30 +10,29 @@ import numpy as np
 
 import polarbear as pb
 from polarbear.calibration.population import to_dense_positions
-from polarbear.coordinator.run_race import Result
+from polarbear.coordinator.run_race import SolverRace
 from polarbear.data.names import natural_sort_key
+from polarbear.data.run import FAILED
 from polarbear.racing.events import Asked, Decided, Event, Started
 from polarbear.racing.jobs import Job
 from polarbear.racing.questions.stored import question_to_plain
-from polarbear.racing.state import FAILED
 from tools import story
 
 
-def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
+def keep(found: SolverRace, folder: Path, **facts: Any) -> dict[str, Any]:
     """Close a race, and write what is small of it: race.json, positions.npz and story.npz.
 
     Gives back what is in the first.
     """
     events, runs, posterior = found.events, found.runs, found.posterior
-    question, budget = found.race.question, found.race.budget
     started, rounds = events[0], course(events)
     assert isinstance(started, Started)
     facts |= {
         "algorithms": list(runs.algorithms),
         "pareto": list(found.pareto),
         "ended": found.ended,
-        "question": question_to_plain(question),
-        "budget": budget.to_plain(),
+        "question": question_to_plain(found.question),
+        "budget": found.budget.to_plain(),
         "times": list(started.times),
         "spent": found.spent.time,
         "runs": found.spent.runs,
@@ -41,7 +40,7 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
         "failed": sum(run.status in FAILED for run in runs),
         "rounds": rounds,
         "reached": reached(runs, started.times),
-        "verdict": "" if posterior is None else posterior.verdict(question.certainty),
+        "verdict": "" if posterior is None else str(posterior.verdict(found.question.certainty)),
         "chosen": {} if posterior is None else _chosen(posterior),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +52,7 @@ def keep(found: Result, folder: Path, **facts: Any) -> dict[str, Any]:
         algorithms=np.array(rankings.algorithms),
         times=rankings.times,
     )
-    story.save(story.tell(found, rounds), folder / story.FILE)
+    story.save(story.tell(found.in_memory(), rounds), folder / story.FILE)
     found.close()
     return facts
 
@@ -94,7 +93,10 @@ def course(events: Iterable[Event]) -> list[dict[str, Any]]:
                     "round": len(rounds) + 1,
                     "instances": len({job.instance for job in seen}),
                     "runs": len(seen),
-                    "eliminated": [[*out[:3]] for out in event.decision.eliminated],
+                    "eliminated": [
+                        [out.algorithm, out.rival, out.probability]
+                        for out in event.decision.eliminated
+                    ],
                     "settled": sorted(racing - unsettled),
                     "open": len(event.decision.open),
                 }

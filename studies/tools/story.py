@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polarbear as pb
-from polarbear.plots.arguments import RaceSource, get_cast, get_race
+from polarbear.plots.arguments import get_cast
 from polarbear.plots.colours import Cast
 from polarbear.plots.evolution import Evolution, evolution_data
 from polarbear.plots.rating_curves import RatingCurves, ratings_data
@@ -50,7 +50,7 @@ KINDS = {kind.__name__: kind for kind in (Story, Cast, RatingCurves, Evolution, 
 
 
 def tell(
-    source: RaceSource,
+    source: pb.Race,
     rounds: Sequence[Mapping[str, Any]],
     most: int = PANELS,
     truth: Mapping[str, Floats] | None = None,
@@ -61,7 +61,7 @@ def tell(
     """
     cast, told = get_cast(source), {}
     wanted = key_rounds(rounds, most)
-    stages = pb.Race.after_each_round(source.events, fit=get_race(source).fit)
+    stages = pb.Race.after_each_round(source.events, question=source.question)
     for number, stage in enumerate(stages, start=1):
         if number in wanted and (seen := stage.posterior) is not None:
             true = None if truth is None else np.stack([truth[k] for k in seen.algorithms], axis=1)
