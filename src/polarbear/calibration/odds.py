@@ -154,7 +154,14 @@ def _leave_each_out(rankings: Rankings) -> Iterator[_OddsComparison]:
         reduced = _fit_with_influence(select_algorithms(rankings, rest))
         other, other_influence = reduced.win_probabilities(first, second)
         name = rankings.algorithms[third]
-        yield _OddsComparison(row, column, model, other, other_influence - influence, name)
+        yield _OddsComparison(
+            row=row,
+            column=column,
+            model=model,
+            other=other,
+            influence=other_influence - influence,
+            without=name,
+        )
 
 
 def _compare_with_win_rates(rankings: Rankings) -> Iterator[_OddsComparison]:
@@ -176,7 +183,14 @@ def _compare_with_win_rates(rankings: Rankings) -> Iterator[_OddsComparison]:
     total = np.maximum(compared.sum(axis=0), 1e-300)
     rate = wins.sum(axis=0) / total
     rate_influence = (wins - rate * compared) / total
-    yield _OddsComparison(row, column, model, rate, rate_influence - influence, "")
+    yield _OddsComparison(
+        row=row,
+        column=column,
+        model=model,
+        other=rate,
+        influence=rate_influence - influence,
+        without="",
+    )
 
 
 def _test_comparisons(
@@ -203,30 +217,32 @@ def _test_comparisons(
             bootstrap_max = np.maximum(bootstrap_max, largest)
         differences += [
             OddsDifference(
-                rankings.algorithms[comparison.row[pair]],
-                rankings.algorithms[comparison.column[pair]],
-                float(rankings.times[t]),
-                float(comparison.model[t, pair]),
-                float(comparison.other[t, pair]),
-                float(error[k]),
-                comparison.without,
+                a=rankings.algorithms[comparison.row[pair]],
+                b=rankings.algorithms[comparison.column[pair]],
+                time=float(rankings.times[t]),
+                model=float(comparison.model[t, pair]),
+                other=float(comparison.other[t, pair]),
+                error=float(error[k]),
+                without=comparison.without,
             )
             for k, (t, pair) in enumerate(np.argwhere(asked))
             if is_reliable[k]
         ]
     if not differences:
-        return OddsCheck(np.nan, np.nan, np.nan, np.nan, 0, ())
+        return OddsCheck(
+            p_value=np.nan, mean=np.nan, largest=np.nan, flipped=np.nan, cases=0, worst=()
+        )
     gap = np.array([one.other - one.model for one in differences])
     z = np.abs(gap) / np.array([one.error for one in differences])
     p_value = (1 + np.sum(bootstrap_max >= z.max())) / (1 + N_MULTIPLIER_DRAWS)
     flipped = np.mean([(one.other - 0.5) * (one.model - 0.5) < 0 for one in differences])
     return OddsCheck(
-        float(p_value),
-        float(np.abs(gap).mean()),
-        float(np.abs(gap).max()),
-        float(flipped),
-        len(differences),
-        tuple(_keep_first_of_pairs([differences[k] for k in np.argsort(-z)], 5)),
+        p_value=float(p_value),
+        mean=float(np.abs(gap).mean()),
+        largest=float(np.abs(gap).max()),
+        flipped=float(flipped),
+        cases=len(differences),
+        worst=tuple(_keep_first_of_pairs([differences[k] for k in np.argsort(-z)], 5)),
     )
 
 

@@ -291,15 +291,15 @@ def calibrate(
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
         tallies.append(tally_claims(posterior, truth, asked))
     return Calibration(
-        rankings.algorithms,
-        rankings.times,
-        rankings.clock,
-        pool,
-        int(drawn),
-        Tally.concat(tallies),
-        check_irrelevant_alternatives(rankings, seed),
-        check_win_rates(rankings, seed),
-        repr(prior),
+        algorithms=rankings.algorithms,
+        times=rankings.times,
+        clock=rankings.clock,
+        instances=pool,
+        drawn=int(drawn),
+        tally=Tally.concat(tallies),
+        thirds=check_irrelevant_alternatives(rankings, seed),
+        rates=check_win_rates(rankings, seed),
+        prior=repr(prior),
     )
 
 

@@ -180,7 +180,9 @@ class Archives(FrozenRecord):
             + [first + _find_improvements(points[first:last]) for first, last in pairwise(bounds)]
         )
         offset = np.searchsorted(run[kept], np.arange(len(runs) + 1))
-        return cls(runs, offset, time[kept], points[kept], tuple(names))
+        return cls(
+            runs=runs, offset=offset, time=time[kept], points=points[kept], objectives=tuple(names)
+        )
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -322,18 +324,18 @@ class Archives(FrozenRecord):
             position[:, first:last][~known[:, chosen]] = UNKNOWN
         count = np.bincount(comparisons.instance)[comparisons.instance]
         return PartialRankings(
-            self.runs.algorithms,
-            self.runs.instances,
-            when,
-            position,
-            algorithm,
-            comparisons.offset,
-            comparisons.instance,
-            1.0 / count,
-            self.runs.clock,
-            "partial",
-            self.runs.instance_data,
-            f"set dominance of {format_list(self.objectives)}",
+            algorithms=self.runs.algorithms,
+            instances=self.runs.instances,
+            times=when,
+            position=position,
+            algorithm=algorithm,
+            offset=comparisons.offset,
+            instance=comparisons.instance,
+            weight=1.0 / count,
+            clock=self.runs.clock,
+            ties="partial",
+            instance_data=self.runs.instance_data,
+            order_by=f"set dominance of {format_list(self.objectives)}",
         )
 
     def _run_of_point(self) -> NDArray[np.int64]:
@@ -390,14 +392,16 @@ class Archives(FrozenRecord):
         runs, k = self.runs, len(views)
         slot, _ = assign_slots(runs, find_pairs(runs))
         columns = RunColumns(
-            Labels(np.tile(runs.algorithm, k), runs.algorithms),
-            Labels(np.tile(runs.instance, k), runs.instances),
-            np.concatenate([slot * k + view for view in range(k)]).astype(np.int64),
-            np.tile(runs.until, k),
-            np.tile(runs.status, k),
-            np.concatenate([run + view * len(runs) for view, (_, run, _) in enumerate(views)]),
-            np.concatenate([time for time, _, _ in views]),
-            np.concatenate([value for _, _, value in views]),
+            algorithm=Labels(np.tile(runs.algorithm, k), runs.algorithms),
+            instance=Labels(np.tile(runs.instance, k), runs.instances),
+            repetition=np.concatenate([slot * k + view for view in range(k)]).astype(np.int64),
+            until=np.tile(runs.until, k),
+            status=np.tile(runs.status, k),
+            run_of_row=np.concatenate(
+                [run + view * len(runs) for view, (_, run, _) in enumerate(views)]
+            ),
+            time=np.concatenate([time for time, _, _ in views]),
+            value=np.concatenate([value for _, _, value in views]),
         )
         made = Runs._assemble(columns, direction, runs.clock)
         return replace(made, stated_order=text, instance_data=runs.instance_data)

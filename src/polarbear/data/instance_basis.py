@@ -181,7 +181,15 @@ class FeatureBasis(FrozenRecord):
         moments = np.stack([share[chosen], sd])
         empty = np.zeros((0, 0))
         basis = cls(
-            tuple(names), knots, scores, chosen, moments, indicator_of, empty, empty, length
+            names=tuple(names),
+            knots=knots,
+            scores=scores,
+            indicators=chosen,
+            indicator_moments=moments,
+            indicator_of=indicator_of,
+            inducing=empty,
+            projection=empty,
+            length=length,
         )
         points = basis._standardise(values)
         rows = np.random.default_rng(seed).permutation(len(points))[:MAX_INDUCING]

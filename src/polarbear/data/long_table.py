@@ -30,8 +30,8 @@ from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_
 from polarbear.errors import DataError, warn
 
 
-class ColumnOptions(TypedDict, total=False):
-    """The options of functions that read a table: the fields of ``ColumnNaming`` and some more."""
+class ColumnRoles(TypedDict, total=False):
+    """The fields of ``ColumnNaming``, as options of functions that read a table."""
 
     algorithm: str
     instance: str | Sequence[str]
@@ -44,6 +44,11 @@ class ColumnOptions(TypedDict, total=False):
     violation: str | None
     chosen_by: str | None
     best_so_far: bool
+
+
+class ColumnOptions(ColumnRoles, total=False):
+    """The options of functions that read a table."""
+
     ended: str | None
     clock: str
 
@@ -177,7 +182,9 @@ def read_long_table(
         _warn_if_runs_merged(runs, flat.conflicting_run, time, columns, naming)
     until = _deduce_until(runs, flat, naming.until, is_open) if stated is None else stated
     value = flat.cost if sign > 0 else -flat.cost
-    arrays = RunArrays(*runs[1:], until, status, flat.offset, flat.time, value)
+    arrays = RunArrays(
+        *runs[1:], until=until, status=status, offset=flat.offset, time=flat.time, value=value
+    )
     return arrays, own_direction, levels
 
 
@@ -203,7 +210,9 @@ def read_points(
         until = last if naming.until == "last" else latest[runs.instance]
     status = _read_statuses(columns, naming, runs, statuses)
     offset = np.zeros(n + 1, dtype=np.int64)
-    arrays = RunArrays(*runs[1:], until, status, offset, np.zeros(0), np.zeros(0))
+    arrays = RunArrays(
+        *runs[1:], until=until, status=status, offset=offset, time=np.zeros(0), value=np.zeros(0)
+    )
     return arrays, runs.row, time, points
 
 
@@ -273,12 +282,12 @@ def _identify_runs(columns: Columns, naming: ColumnNaming) -> _RunIdentities:
     pair_of_row, pairs = number_pairs(instance, algorithm, len(algorithms))
     row, runs = number_pairs(pair_of_row, repetition, len(repetitions))
     return _RunIdentities(
-        row,
-        algorithms,
-        instances,
-        pairs[1][runs[0]].astype(np.int32),
-        pairs[0][runs[0]].astype(np.int32),
-        repetitions[runs[1]],
+        row=row,
+        algorithms=algorithms,
+        instances=instances,
+        algorithm=pairs[1][runs[0]].astype(np.int32),
+        instance=pairs[0][runs[0]].astype(np.int32),
+        repetition=repetitions[runs[1]],
     )
 
 

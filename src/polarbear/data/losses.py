@@ -180,7 +180,14 @@ def losses(
     values = _compare_with_best(cost, measure, is_maximized)
     names = runs.algorithms if among is None else tuple(among)
     shown = [runs.algorithms.index(name) for name in names]
-    return Losses(names, when, values[:, shown], measure, clock, what)
+    return Losses(
+        algorithms=names,
+        times=when,
+        values=values[:, shown],
+        measure=measure,
+        clock=clock,
+        what=what,
+    )
 
 
 def _typical_costs(runs: Runs, cost: Floats) -> Floats:

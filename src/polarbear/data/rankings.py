@@ -495,18 +495,18 @@ def rank(
     options = (comparisons, times, targets, (abs_tol, rel_tol), top)
     position = _rank_entries(runs, *options)
     rankings = Rankings(
-        runs.algorithms,
-        instances,
-        times,
-        position,
-        runs.algorithm[comparisons.run],
-        comparisons.offset,
-        instance,
-        weight,
-        runs.clock if targets is None else targets.unit,
-        ties,
-        data,
-        runs.order_by,
+        algorithms=runs.algorithms,
+        instances=instances,
+        times=times,
+        position=position,
+        algorithm=runs.algorithm[comparisons.run],
+        offset=comparisons.offset,
+        instance=instance,
+        weight=weight,
+        clock=runs.clock if targets is None else targets.unit,
+        ties=ties,
+        instance_data=data,
+        order_by=runs.order_by,
         status=np.where(comparisons.repeats, np.int8(-1), runs.ended[comparisons.run]),
         behind_top=None if top is None else position >= top,
         first_time=first_time if first_time is not None and first_time < times[0] else None,
@@ -569,7 +569,13 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     comparison, (instance, own_slot) = number_pairs(runs.instance[run], slot, n_slots_at_most)
     size = np.bincount(comparison, minlength=len(instance))
     offset = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    return _Comparisons(run, offset, instance.astype(np.int32), own_slot, is_empty[order])
+    return _Comparisons(
+        run=run,
+        offset=offset,
+        instance=instance.astype(np.int32),
+        slot=own_slot,
+        repeats=is_empty[order],
+    )
 
 
 def _instance_weights(runs: Runs, weights: Mapping[str, float] | None) -> Floats:

@@ -41,14 +41,14 @@ def to_run_columns(records: Sequence[Run]) -> RunColumns:
         raise ValueError("the repetition of a run must be a whole number")
     until = np.array([record.until for record in records], dtype=np.float64)
     columns = RunColumns(
-        encode_names(record.algorithm for record in records),
-        encode_names(record.instance for record in records),
-        np.array([record.repetition for record in records], dtype=np.int64),
-        until.reshape(len(records)),
-        np.array([STATUSES.index(record.status) for record in records], dtype=np.int8),
-        np.repeat(np.arange(len(records)), n_rows),
-        np.concatenate([np.empty(0), *times]),
-        np.concatenate([np.empty(0), *values]),
+        algorithm=encode_names(record.algorithm for record in records),
+        instance=encode_names(record.instance for record in records),
+        repetition=np.array([record.repetition for record in records], dtype=np.int64),
+        until=until.reshape(len(records)),
+        status=np.array([STATUSES.index(record.status) for record in records], dtype=np.int8),
+        run_of_row=np.repeat(np.arange(len(records)), n_rows),
+        time=np.concatenate([np.empty(0), *times]),
+        value=np.concatenate([np.empty(0), *values]),
     )
     if "" in columns.algorithm.names or "" in columns.instance.names:
         raise ValueError("a run must have the name of an algorithm and of an instance")

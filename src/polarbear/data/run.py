@@ -278,7 +278,12 @@ def encode_run(run: Run) -> EncodedRun:
     else:
         trajectory = b"".join(np.asarray(part, dtype="<f8").tobytes() for part in (time, value))
     return EncodedRun(
-        run.algorithm, run.instance, run.repetition, run.until, run.status, trajectory
+        algorithm=run.algorithm,
+        instance=run.instance,
+        repetition=run.repetition,
+        until=run.until,
+        status=run.status,
+        trajectory=trajectory,
     )
 
 
@@ -298,7 +303,15 @@ def decode_run(encoded: EncodedRun, *, arrays: bool = False) -> Run:
     else:
         numbers = _numbers(2 * middle).unpack(trajectory)
     time, value = numbers[:middle], numbers[middle:]
-    return Run(algorithm, instance, time, value, until, repetition, status)
+    return Run(
+        algorithm=algorithm,
+        instance=instance,
+        time=time,
+        value=value,
+        until=until,
+        repetition=repetition,
+        status=status,
+    )
 
 
 def run_to_plain(run: Run) -> dict[str, Any]:

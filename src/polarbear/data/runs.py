@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import index
-from typing import Any, Self, cast
+from typing import Any, Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,11 @@ from polarbear.data.instance_data import (
     join_parts,
 )
 from polarbear.data.levels import Levels, encode_records, join_levels
-from polarbear.data.long_table import ColumnNaming, read_long_table
+from polarbear.data.long_table import (
+    ColumnNaming,
+    ColumnRoles,
+    read_long_table,
+)
 from polarbear.data.names import Codes, find_indices, renumber_names
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
 from polarbear.data.run import (
@@ -130,19 +134,9 @@ class Runs(WithTables):
         frame: object,
         *,
         direction: Directions,
-        algorithm: str = "algorithm",
-        instance: Names = "instance",
-        repetition: str | None = None,
-        time: str = "time",
-        value: Names = "value",
-        until: str | float | None = None,
-        status: str | None = None,
-        missing: str = "error",
-        violation: str | None = None,
-        chosen_by: str | None = None,
-        best_so_far: bool = True,
-        ended: Ended | None = None,
         clock: str = "time",
+        ended: Ended | None = None,
+        **columns: Unpack[ColumnRoles],
     ) -> Self:
         """Make runs from a long table: one row per observation of a run, in any order.
 
@@ -183,10 +177,9 @@ class Runs(WithTables):
         clock
             The unit of time: "evaluations", "seconds", ...
         """
-        naming = ColumnNaming(
-            algorithm, instance, repetition, time, value, until, status, missing, violation,
-            chosen_by, best_so_far,
-        )  # fmt: skip
+        for name in columns.keys() - ColumnRoles.__annotations__.keys():
+            raise TypeError(f"from_frame() got an unexpected keyword argument {name!r}")
+        naming = ColumnNaming(**columns)
         runs = cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
         return runs if ended is None else runs.read_as(ended)
 
@@ -296,16 +289,18 @@ class Runs(WithTables):
             values, levels = join_levels([(cast(Levels, p.levels), p.value) for p in parts])
         starts = np.cumsum([0, *(len(part) for part in parts)])
         columns = RunColumns(
-            encode_names(part.algorithms[code] for part in parts for code in part.algorithm),
-            encode_names(part.instances[code] for part in parts for code in part.instance),
-            np.concatenate([part.repetition for part in parts]),
-            np.concatenate([part.until for part in parts]),
-            np.concatenate([part.status for part in parts]),
-            np.concatenate(
+            algorithm=encode_names(
+                part.algorithms[code] for part in parts for code in part.algorithm
+            ),
+            instance=encode_names(part.instances[code] for part in parts for code in part.instance),
+            repetition=np.concatenate([part.repetition for part in parts]),
+            until=np.concatenate([part.until for part in parts]),
+            status=np.concatenate([part.status for part in parts]),
+            run_of_row=np.concatenate(
                 [part._run_of_row() + start for part, start in zip(parts, starts, strict=False)]
             ),
-            np.concatenate([part.time for part in parts]),
-            np.concatenate(values),
+            time=np.concatenate([part.time for part in parts]),
+            value=np.concatenate(values),
         )
         best_so_far = parts[0].best_so_far
         runs = cls._assemble(columns, directions.pop(), clocks.pop(), best_so_far)
@@ -342,18 +337,18 @@ class Runs(WithTables):
             best_so_far=best_so_far,
         )
         return cls(
-            algorithms,
-            instances,
-            algorithm_codes[order],
-            instance_codes[order],
-            columns.repetition[order],
-            columns.until[order],
-            columns.status[order],
-            flat.offset,
-            flat.time,
-            sign * flat.cost,
-            direction,
-            clock,
+            algorithms=algorithms,
+            instances=instances,
+            algorithm=algorithm_codes[order],
+            instance=instance_codes[order],
+            repetition=columns.repetition[order],
+            until=columns.until[order],
+            status=columns.status[order],
+            offset=flat.offset,
+            time=flat.time,
+            value=sign * flat.cost,
+            direction=direction,
+            clock=clock,
             best_so_far=best_so_far,
         )
 
@@ -378,13 +373,13 @@ class Runs(WithTables):
         run %= len(self)
         part = slice(self.offset[run], self.offset[run + 1])
         return Run(
-            self.algorithms[self.algorithm[run]],
-            self.instances[self.instance[run]],
-            self.time[part],
-            self.value[part],
-            float(self.until[run]),
-            int(self.repetition[run]),
-            STATUSES[self.ended[run]],
+            algorithm=self.algorithms[self.algorithm[run]],
+            instance=self.instances[self.instance[run]],
+            time=self.time[part],
+            value=self.value[part],
+            until=float(self.until[run]),
+            repetition=int(self.repetition[run]),
+            status=STATUSES[self.ended[run]],
         )
 
     def __iter__(self) -> Iterator[Run]:
@@ -488,14 +483,14 @@ class Runs(WithTables):
         rows = keep[self._run_of_row()]
         new_index = np.cumsum(keep) - 1
         columns = RunColumns(
-            Labels(self.algorithm[keep], self.algorithms),
-            Labels(self.instance[keep], self.instances),
-            self.repetition[keep],
-            self.until[keep],
-            self.ended[keep],  # decided by all runs, not by those that are left
-            new_index[self._run_of_row()[rows]],
-            self.time[rows],
-            self.value[rows],
+            algorithm=Labels(self.algorithm[keep], self.algorithms),
+            instance=Labels(self.instance[keep], self.instances),
+            repetition=self.repetition[keep],
+            until=self.until[keep],
+            status=self.ended[keep],  # decided by all runs, not by those that are left
+            run_of_row=new_index[self._run_of_row()[rows]],
+            time=self.time[rows],
+            value=self.value[rows],
         )
         runs = self._assemble(columns, self.direction, self.clock, self.best_so_far)
         runs = runs._with_data_of([self])._with_levels(self.levels)

@@ -255,13 +255,13 @@ def running_times(runs: Runs, targets: Targets, penalty: float = 10) -> RunningT
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.where(n_reached > 0, (spent @ own) / n_reached, np.inf)
     return RunningTimes(
-        runs.algorithms,
-        np.asarray(targets.difficulty, dtype=np.float64),
-        targets.unit,
-        n_reached / n_runs,
-        expected,
-        (punished @ own) / n_runs,
-        penalty,
+        algorithms=runs.algorithms,
+        difficulty=np.asarray(targets.difficulty, dtype=np.float64),
+        unit=targets.unit,
+        reached=n_reached / n_runs,
+        expected=expected,
+        penalised=(punished @ own) / n_runs,
+        penalty=penalty,
     )
 
 

@@ -59,7 +59,14 @@ def extract_improvements(
     else:
         run, time, cost = _keep_changes(run, time, cost)
     offset = _compute_offsets(run, n_runs)
-    return FlatTrajectories(offset, time, cost, last, n_observed > len(time), conflicting_run)
+    return FlatTrajectories(
+        offset=offset,
+        time=time,
+        cost=cost,
+        last=last,
+        has_non_improving=n_observed > len(time),
+        conflicting_run=conflicting_run,
+    )
 
 
 def _keep_changes(run: Ints, time: Floats, cost: Floats) -> _Rows:

@@ -261,7 +261,13 @@ class Posterior(FrozenRecord):
         ahead = self._ahead[:, first, second]
         lead = self.utilities[..., first] - self.utilities[..., second]
         return [
-            Crossing((a, b)[up], (b, a)[up], float(self.times[s]), float(self.times[t]), sure)
+            Crossing(
+                first=(a, b)[up],
+                then=(b, a)[up],
+                until=float(self.times[s]),
+                since=float(self.times[t]),
+                probability=sure,
+            )
             for s, t, up, sure in find_crossings(ahead, lead, certainty, product=self.independent)
         ]
 

@@ -58,8 +58,14 @@ class Scores:
         """Centre and scale raw scores (instances, times or 1, algorithms)."""
         centred = values - values.mean(axis=2, keepdims=True)
         scale = float(np.std(centred)) or 1.0
-        names = tuple(algorithms), tuple(instances)
-        return cls(*names, centred / scale, scale, predictor, tuple(features))
+        return cls(
+            algorithms=tuple(algorithms),
+            instances=tuple(instances),
+            values=centred / scale,
+            scale=scale,
+            predictor=predictor,
+            features=tuple(features),
+        )
 
     @classmethod
     def from_table(cls, table: object, rankings: Rankings) -> "Scores":

@@ -255,18 +255,18 @@ class Claims(NamedTuple):
         ties, least = alike >= certainty, ahead.min(axis=0)
         leads: Bools = np.any(ahead >= certainty, axis=0)
         return cls(
-            names,
-            times,
-            clock,
-            beats,
-            sure,
-            least,
-            ties.any(axis=0) & ~leads,
-            ties,
-            find_open_times(ahead, alike, beats, certainty, resolution),
-            prob_in_pareto >= certainty,
-            prob_in_pareto,
-            sure,
+            algorithms=names,
+            times=times,
+            clock=clock,
+            beats=beats,
+            strength=sure,
+            least=least,
+            equal=ties.any(axis=0) & ~leads,
+            ties=ties,
+            open_at=find_open_times(ahead, alike, beats, certainty, resolution),
+            members=prob_in_pareto >= certainty,
+            prob_in_pareto=prob_in_pareto,
+            prob_dominates=sure,
         )
 
     @classmethod
@@ -299,18 +299,18 @@ class Claims(NamedTuple):
             # More evidence at such a time changes nothing: alone it would carry the mean.
             certain = evidence.lead >= np.maximum(log_k, level + np.log(len(ties)))
         return cls(
-            names,
-            times,
-            clock,
-            beats,
-            least - log_k,
-            least,
-            at_par & at_par.T & ~leads,
-            ties,
-            _open_times_of(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
-            np.zeros(len(names), dtype=bool),
-            None,
-            None,
+            algorithms=names,
+            times=times,
+            clock=clock,
+            beats=beats,
+            strength=least - log_k,
+            least=least,
+            equal=at_par & at_par.T & ~leads,
+            ties=ties,
+            open_at=_open_times_of(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
+            members=np.zeros(len(names), dtype=bool),
+            prob_in_pareto=None,
+            prob_dominates=None,
         )
 
 

@@ -72,7 +72,7 @@ class Pace:
             least, runs, most = (min(value, affordable) for value in (least, runs, most))
         speed = self.per_second
         seconds = runs / speed if speed and isfinite(runs) else None
-        return Remaining(runs, least, most, seconds, limit)
+        return Remaining(runs=runs, least=least, most=most, seconds=seconds, limit=limit)
 
 
 def format_seconds(seconds: float) -> str:

@@ -228,7 +228,17 @@ def ecdf_data(
     lower, upper = _compute_bootstrap_interval(resampled_mean, mean, level)
     cast = Cast.of(runs.algorithms, pareto)
     n_targets = 0 if targets is None else np.size(targets.difficulty)
-    return Ecdf(cast, grid_times, runs.clock, mean.T, lower.T, upper.T, scale, level, n_targets)
+    return Ecdf(
+        cast=cast,
+        times=grid_times,
+        clock=runs.clock,
+        mean=mean.T,
+        lower=lower.T,
+        upper=upper.T,
+        scale=scale,
+        level=level,
+        n_targets=n_targets,
+    )
 
 
 def _count_reached(runs: Runs, times: Floats, targets: Targets) -> Floats:
@@ -293,7 +303,14 @@ def aocc_data(
     mean = np.array(
         [areas_of_runs.mean() if len(areas_of_runs) else np.nan for areas_of_runs in values]
     )
-    return Aocc(Cast.of(runs.algorithms, pareto), values, mean, end, runs.clock, scale)
+    return Aocc(
+        cast=Cast.of(runs.algorithms, pareto),
+        values=values,
+        mean=mean,
+        until=end,
+        clock=runs.clock,
+        scale=scale,
+    )
 
 
 def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
@@ -322,14 +339,14 @@ def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
         corners[:, [1, 3]] = -corners[:, [3, 1]]
     start = float(min(one.points[:, 0].min(), two.points[:, 0].min()))
     return Attainment(
-        Cast.of(runs.algorithms),
-        first,
-        second,
-        corners[inside],
-        run_difference[inside] / max(one.runs, two.runs),
-        np.array([start, last]),
-        runs.clock,
-        runs.direction,
+        cast=Cast.of(runs.algorithms),
+        first=first,
+        second=second,
+        rectangles=corners[inside],
+        difference=run_difference[inside] / max(one.runs, two.runs),
+        times=np.array([start, last]),
+        clock=runs.clock,
+        direction=runs.direction,
     )
 
 

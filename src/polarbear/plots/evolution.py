@@ -107,15 +107,15 @@ def evolution_data(source: Race, *, refits: int | None = None) -> Evolution:
         zip(*rows, strict=True) if rows else ((),) * 8
     )
     return Evolution(
-        cast,
-        np.array(instances, dtype=np.int64),
-        np.array(runs, dtype=np.int64),
-        np.array(dominance, dtype=np.float64).reshape(-1, n),
-        np.array(rival, dtype=np.int64).reshape(-1, n),
-        np.array(certainty, dtype=np.float64),
-        np.array(eliminated, dtype=bool).reshape(-1, n),
-        np.array(resolved, dtype=bool).reshape(-1, n),
-        np.array(share, dtype=np.float64),
+        cast=cast,
+        instances=np.array(instances, dtype=np.int64),
+        runs=np.array(runs, dtype=np.int64),
+        dominance=np.array(dominance, dtype=np.float64).reshape(-1, n),
+        rival=np.array(rival, dtype=np.int64).reshape(-1, n),
+        certainty=np.array(certainty, dtype=np.float64),
+        eliminated=np.array(eliminated, dtype=bool).reshape(-1, n),
+        resolved=np.array(resolved, dtype=bool).reshape(-1, n),
+        share=np.array(share, dtype=np.float64),
     )
 
 

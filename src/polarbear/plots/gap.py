@@ -124,7 +124,14 @@ def gaps_data(runs: Runs, *, times: ArrayLike | None = None, pareto: Collection[
         enough = n_runs[:, k] >= max(1.0, MIN_KNOWN_SHARE * len(own))
         mean[enough, k] = np.nanmean(known[:, enough], axis=0)
         median[enough, k] = np.nanmedian(known[:, enough], axis=0)
-    return Gaps(Cast.of(runs.algorithms, pareto), grid_times, runs.clock, mean, median, n_runs)
+    return Gaps(
+        cast=Cast.of(runs.algorithms, pareto),
+        times=grid_times,
+        clock=runs.clock,
+        mean=mean,
+        median=median,
+        n_runs=n_runs,
+    )
 
 
 def bounds_data(
@@ -155,7 +162,15 @@ def bounds_data(
             own = at[runs.algorithm == k]
             middle = np.median(own, axis=0)  # nan once a run is not known
             curves[:, cast.names.index(name)] = np.where(np.isinf(middle), np.nan, middle)
-    return Bounds(cast, instance, runs.direction, grid_times, runs.clock, value, bound)
+    return Bounds(
+        cast=cast,
+        instance=instance,
+        direction=runs.direction,
+        times=grid_times,
+        clock=runs.clock,
+        value=value,
+        bound=bound,
+    )
 
 
 def gaps(

@@ -147,14 +147,14 @@ def class_table_data(posterior: InstancePosterior, time: float | None = None) ->
     counts, parts = posterior.count_by_class(), list(posterior.by_class().values())
     members = {name for part in parts for name in part.pareto()}
     return ClassTable(
-        Cast.of(posterior.algorithms, members),
-        posterior.algorithms,
-        tuple(counts),
-        tuple(counts.values()),
-        np.stack([part.mean()[k] for part in parts]),
-        np.stack([part.prob_best()[k] for part in parts]),
-        float(posterior.times[k]),
-        posterior.clock,
+        cast=Cast.of(posterior.algorithms, members),
+        algorithms=posterior.algorithms,
+        classes=tuple(counts),
+        counts=tuple(counts.values()),
+        mean=np.stack([part.mean()[k] for part in parts]),
+        best=np.stack([part.prob_best()[k] for part in parts]),
+        time=float(posterior.times[k]),
+        clock=posterior.clock,
     )
 
 
@@ -232,16 +232,16 @@ def feature_curve_data(
     drawn = np.stack([posterior.average_ratings({feature: x}, time=k)[:, 0] for x in values])
     lower, upper = np.quantile(drawn, [0.025, 0.975], axis=1)
     return FeatureCurve(
-        _cast(posterior, drawn.mean(axis=1)),
-        posterior.algorithms,
-        feature,
-        values,
-        observed,
-        drawn.mean(axis=1, dtype=np.float64),
-        lower,
-        upper,
-        float(posterior.times[k]),
-        posterior.clock,
+        cast=_cast(posterior, drawn.mean(axis=1)),
+        algorithms=posterior.algorithms,
+        feature=feature,
+        values=values,
+        observed=observed,
+        mean=drawn.mean(axis=1, dtype=np.float64),
+        lower=lower,
+        upper=upper,
+        time=float(posterior.times[k]),
+        clock=posterior.clock,
     )
 
 
@@ -328,17 +328,17 @@ def best_map_data(
     share = np.mean(drawn.argmax(axis=3) == best[:, None], axis=1)
     shown = drawn.mean(axis=1).reshape(-1, drawn.shape[3])
     return BestMap(
-        _cast(posterior, shown),
-        posterior.algorithms,
-        grids[0][0],
-        heights,
-        names[0],
-        None if over_time else names[1],
-        best,
-        share,
-        observed,
-        None if k is None else float(posterior.times[k]),
-        posterior.clock,
+        cast=_cast(posterior, shown),
+        algorithms=posterior.algorithms,
+        x=grids[0][0],
+        y=heights,
+        x_name=names[0],
+        y_name=None if over_time else names[1],
+        best=best,
+        prob_best=share,
+        observed=observed,
+        time=None if k is None else float(posterior.times[k]),
+        clock=posterior.clock,
     )
 
 

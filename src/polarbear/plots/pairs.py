@@ -90,7 +90,16 @@ def pairs_data(
     times, clock = get_times(source)
     if posterior is None:
         empty, no_flags = np.zeros((0, 0)), np.zeros((0, 0), dtype=bool)
-        return Pairs(cast, (), empty, no_flags, no_flags, time, clock, certainty)
+        return Pairs(
+            cast=cast,
+            algorithms=(),
+            ahead=empty,
+            certain=no_flags,
+            crosses=no_flags,
+            time=time,
+            clock=clock,
+            certainty=certainty,
+        )
     by_time = posterior.prob_better_matrix()
     ahead, mean_ahead = posterior.prob_dominates_matrix(), by_time.mean(axis=0)
     leads = np.any(by_time >= certainty, axis=0)
@@ -104,14 +113,14 @@ def pairs_data(
     ahead = ahead[both].copy()
     np.fill_diagonal(ahead, np.nan)
     return Pairs(
-        cast,
-        tuple(posterior.algorithms[k] for k in order),
-        ahead,
-        ahead >= certainty,
-        crosses[both] & ~np.eye(len(order), dtype=bool),
-        time,
-        clock,
-        certainty,
+        cast=cast,
+        algorithms=tuple(posterior.algorithms[k] for k in order),
+        ahead=ahead,
+        certain=ahead >= certainty,
+        crosses=crosses[both] & ~np.eye(len(order), dtype=bool),
+        time=time,
+        clock=clock,
+        certainty=certainty,
     )
 
 

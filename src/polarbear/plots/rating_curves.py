@@ -100,19 +100,28 @@ def ratings_data(
     times, clock = get_times(source)
     if posterior is None:
         empty = np.zeros((len(times), 0))
-        return RatingCurves(cast, (), times, clock, empty, empty, empty, level)
+        return RatingCurves(
+            cast=cast,
+            algorithms=(),
+            times=times,
+            clock=clock,
+            mean=empty,
+            lower=empty,
+            upper=empty,
+            level=level,
+        )
     lower, upper = posterior.interval(level=level)
     mean = posterior.mean()
     return RatingCurves(
-        cast,
-        posterior.algorithms,
-        times,
-        clock,
-        mean,
-        lower,
-        upper,
-        level,
-        None if truth is None else _normalise_truth(truth, mean.shape),
+        cast=cast,
+        algorithms=posterior.algorithms,
+        times=times,
+        clock=clock,
+        mean=mean,
+        lower=lower,
+        upper=upper,
+        level=level,
+        truth=None if truth is None else _normalise_truth(truth, mean.shape),
     )
 
 

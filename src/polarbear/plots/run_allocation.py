@@ -95,14 +95,14 @@ def allocation_data(source: Runs | Race, times: ArrayLike | None = None) -> Allo
     longest = np.maximum.reduceat(runs.until[order], first)
     algorithm_of_pair = algorithm_of_run[order][first]
     return Allocation(
-        cast,
-        grid_times,
-        runs.clock,
-        np.stack(
+        cast=cast,
+        times=grid_times,
+        clock=runs.clock,
+        instances=np.stack(
             [np.bincount(algorithm_of_pair[longest >= t], minlength=n) for t in grid_times], axis=1
         ),
-        np.bincount(algorithm_of_run, minlength=n),
-        np.bincount(algorithm_of_run, runs.until, minlength=n).astype(np.float64)
+        runs=np.bincount(algorithm_of_run, minlength=n),
+        time=np.bincount(algorithm_of_run, runs.until, minlength=n).astype(np.float64)
         if costs is None
         else np.array([costs.get(name, 0.0) for name in cast.names]),
     )

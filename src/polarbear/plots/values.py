@@ -96,7 +96,17 @@ def values_data(
         none, empty = np.zeros(0), np.zeros((0, DENSITY_POINTS))
         grid = np.linspace(0.0, 1.0, DENSITY_POINTS)
         return Values(
-            cast, (), grid, empty, none, none, none, none, level, checked_preference.says, linear
+            cast=cast,
+            algorithms=(),
+            grid=grid,
+            density=empty,
+            mean=none,
+            lower=none,
+            upper=none,
+            best=none,
+            level=level,
+            preference=checked_preference.says,
+            linear=linear,
         )
     value_draws = _compute_value_draws(posterior, checked_preference)
     order = np.argsort(-value_draws.mean(axis=0), kind="stable")
@@ -107,13 +117,13 @@ def values_data(
         cast,
         tuple(posterior.algorithms[k] for k in order),
         *_estimate_densities(thin_draws(value_draws, MAX_DENSITY_DRAWS)),
-        value_draws.mean(axis=0),
-        lower,
-        upper,
-        best,
-        level,
-        checked_preference.says,
-        linear,
+        mean=value_draws.mean(axis=0),
+        lower=lower,
+        upper=upper,
+        best=best,
+        level=level,
+        preference=checked_preference.says,
+        linear=linear,
     )
 
 

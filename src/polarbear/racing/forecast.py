@@ -65,7 +65,13 @@ class LeadDraws(NamedTuple):
         weights = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
         counts = np.stack([np.bincount(code[at], weights[at], minlength=n) for at in is_known])
         both = np.minimum(counts[:, first], counts[:, second])
-        return cls(first, second, draws, draws.std(axis=0), np.maximum(both, 1.0))
+        return cls(
+            first=first,
+            second=second,
+            draws=draws,
+            spread=draws.std(axis=0),
+            n_instances=np.maximum(both, 1.0),
+        )
 
     def with_binomial_spread(self) -> Self:
         """Return the leads with the standard error that the pair's wins and losses alone imply.
@@ -189,13 +195,13 @@ class InstancesNeeded(NamedTuple):
             first_at_par = np.minimum(first_ahead, equivalent)
             second_at_par = np.minimum(second_ahead, equivalent)
         return cls(
-            first_dominates,
-            second_dominates,
-            first_ahead,
-            second_ahead,
-            first_at_par,
-            second_at_par,
-            equivalent,
+            first_dominates=first_dominates,
+            second_dominates=second_dominates,
+            first_ahead=first_ahead,
+            second_ahead=second_ahead,
+            first_at_par=first_at_par,
+            second_at_par=second_at_par,
+            equivalent=equivalent,
         )
 
     def limit_to(self, available: Floats) -> Self:

@@ -64,7 +64,15 @@ class Job(NamedTuple):
     ) -> Run:
         """Return the outcome of this job as a run, by default observed until the job's horizon."""
         until = self.horizon if until is None else until
-        return Run(self.algorithm, self.instance, time, value, until, self.repetition, status)
+        return Run(
+            algorithm=self.algorithm,
+            instance=self.instance,
+            time=time,
+            value=value,
+            until=until,
+            repetition=self.repetition,
+            status=status,
+        )
 
 
 _Named = TypeVar("_Named", RunId, Job)
@@ -96,8 +104,13 @@ def job(seed: int, key: RunId, horizon: float, extends: int | None = None) -> Jo
     True
     """
     original = key if extends is None else key._replace(repetition=extends)
-    run_seed = derive_seed(seed, ["run", *original])
-    return Job(*key, horizon, run_seed, derive_seed(seed, ["instance", key.instance]), extends)
+    return Job(
+        *key,
+        horizon=horizon,
+        seed=derive_seed(seed, ["run", *original]),
+        instance_seed=derive_seed(seed, ["instance", key.instance]),
+        extends=extends,
+    )
 
 
 def derive_seed(seed: int, names: Sequence[str | int]) -> int:

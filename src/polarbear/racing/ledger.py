@@ -1,4 +1,4 @@
-"""``Ledger``: the runs of a race and what they cost; ``Limit`` and ``Trial`` of an algorithm."""
+"""``Ledger``: the runs of a race and their cost; ``Limit`` and ``TrialRuns`` of an algorithm."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -41,23 +41,24 @@ class Limit(NamedTuple):
         return runs_allowed and (self.max_time is None or spent.time <= self.max_time)
 
 
-class Trial(NamedTuple):
+class TrialRuns(NamedTuple):
     """The number of runs that a newcomer has made, and whether one had a value and did not fail.
 
     A broken program may take until its time limit in every run. So a newcomer first makes one run
     alone. If that is successful, the rest of its first batch follows; if not, as many runs as are
     needed to remove it.
 
-    >>> [trial.choose_batch(8, 3) for trial in (Trial(), Trial(1, passed=True), Trial(1))]
+    >>> trials = TrialRuns(), TrialRuns(1, passed=True), TrialRuns(1)
+    >>> [trial.choose_batch(8, 3) for trial in trials]
     [1, 7, 3]
     """
 
     n_runs: int = 0
     passed: bool = False
 
-    def after(self, success: bool) -> "Trial":
+    def after(self, success: bool) -> "TrialRuns":
         """Return the trial after one more run."""
-        return Trial(self.n_runs + 1, self.passed or success)
+        return TrialRuns(self.n_runs + 1, self.passed or success)
 
     def choose_batch(self, first_batch: int, max_failures: int | None) -> int:
         """Return how many runs to make in the next round."""

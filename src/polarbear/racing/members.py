@@ -7,7 +7,7 @@ from polarbear.data.names import natural_sort_key
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.decisions import Decision
 from polarbear.racing.entries import Entries
-from polarbear.racing.ledger import Limit, Trial
+from polarbear.racing.ledger import Limit, TrialRuns
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Members:
     chosen: tuple[str, ...] = ()  # at the last decision, by a question about a choice
     entries: Entries = field(default_factory=Entries)
     limits: dict[str, Limit] = field(default_factory=dict)
-    on_trial: dict[str, Trial] = field(default_factory=dict)  # newcomers in their first batch
+    on_trial: dict[str, TrialRuns] = field(default_factory=dict)  # newcomers in their first batch
     failures: Counter[str] = field(default_factory=Counter)  # failed runs of decided rounds
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""``Pairs``: which pairs of algorithms are undecided at which times, and what settles them."""
+"""``OpenPairs``: which pairs of algorithms are undecided at which times, and what settles them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from polarbear.racing.decisions import Decision, Forecast, Pair
 
 
 @dataclass
-class Pairs:
+class OpenPairs:
     """A pair of racing algorithms is *open* at the times at which its relation is not known.
 
     It closes time by time and stays closed, until one of the two comes back or the question

@@ -33,9 +33,9 @@ from polarbear.racing.events import (
 )
 from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.jobs import Job, RunId, key_of
-from polarbear.racing.ledger import Ledger, Limit, Trial
+from polarbear.racing.ledger import Ledger, Limit, TrialRuns
 from polarbear.racing.members import Members
-from polarbear.racing.pairs import Pairs
+from polarbear.racing.pairs import OpenPairs
 from polarbear.racing.pool import Pool
 from polarbear.racing.progress import DecisionInput, PendingRun, Progress
 from polarbear.racing.questions.question import Question, View
@@ -47,7 +47,7 @@ class State:
 
     setup: Started
     members: Members
-    pairs: Pairs
+    pairs: OpenPairs
     pool: Pool
     ledger: Ledger
     progress: Progress
@@ -118,7 +118,7 @@ class State:
 
 def start_state(event: Started) -> State:
     """Return the state of a race that has just started."""
-    pairs = Pairs(event.budget.batch[0])
+    pairs = OpenPairs(event.budget.batch[0])
     return State(
         setup=event,
         members=Members(),
@@ -148,7 +148,7 @@ def apply(state: State, event: Event) -> None:
             state.pool.offer(instances, state.setup.seed)
         case Added(algorithm, max_runs, max_time, trial):
             _enter(state, algorithm)
-            members.on_trial |= {algorithm: Trial()} if trial else {}
+            members.on_trial |= {algorithm: TrialRuns()} if trial else {}
             members.limits[algorithm] = Limit(max_runs, max_time)
             members.failures[algorithm] = 0
             if state.setup.question.focuses:  # the paper's batch rule ignores entries

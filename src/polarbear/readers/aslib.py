@@ -178,11 +178,11 @@ def _read_description(source: Source, file: str, measure: str | None) -> _Scenar
         runtimes = [name for name, kind in zip(measures, kinds, strict=True) if kind == "runtime"]
         cutoff = entries.get("algorithm_cutoff_time", [_UNKNOWN])[0]
         return _Scenario(
-            entries.get("scenario_id", [""])[0] or posixpath.dirname(file),
-            chosen.lower(),
-            chosen.lower() if is_runtime else (runtimes[0].lower() if runtimes else None),
-            "maximize" if maximised[at] == "true" and not is_runtime else "minimize",
-            inf if cutoff in _NOT_STATED else parse_time(cutoff, "'algorithm_cutoff_time'"),
+            name=entries.get("scenario_id", [""])[0] or posixpath.dirname(file),
+            measure=chosen.lower(),
+            time=chosen.lower() if is_runtime else (runtimes[0].lower() if runtimes else None),
+            direction="maximize" if maximised[at] == "true" and not is_runtime else "minimize",
+            cutoff=inf if cutoff in _NOT_STATED else parse_time(cutoff, "'algorithm_cutoff_time'"),
         )
 
 
@@ -289,11 +289,11 @@ def _make_run(cells: dict[str, str], scenario: _Scenario, where: str) -> Run:
     if status is Status.FINISHED and not has_value:
         status = Status.CRASHED
     return Run(
-        cells["algorithm"],
-        cells["instance_id"],
-        [time] if has_value else [],
-        [parse_number(value, where)] if has_value else [],
-        time,
-        int(repetition.split(".")[0]),
-        status,
+        algorithm=cells["algorithm"],
+        instance=cells["instance_id"],
+        time=[time] if has_value else [],
+        value=[parse_number(value, where)] if has_value else [],
+        until=time,
+        repetition=int(repetition.split(".")[0]),
+        status=status,
     )

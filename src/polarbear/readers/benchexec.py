@@ -33,7 +33,7 @@ _NUMBER = re.compile(r"([-+]?[0-9.]+(?:[eE][-+]?[0-9]+)?)\s*[A-Za-z%]*")
 
 
 @dataclass
-class _ListedRun:
+class _ExecutedRun:
     """A run in a result file: its XML attributes, its columns, and its line number."""
 
     about: dict[str, str]
@@ -46,7 +46,7 @@ class _ResultFile:
     """A result file of BenchExec: the attributes of its root element, and its runs."""
 
     about: dict[str, str]
-    runs: list[_ListedRun] = field(default_factory=list)
+    runs: list[_ExecutedRun] = field(default_factory=list)
 
     def name_algorithm(self) -> str:
         """Return the tool's name and its run definition, without the name of the task set."""
@@ -100,8 +100,18 @@ def read_benchexec(
                 named = naming.rename_run(file, name)
                 repetition = named.repetition + seen[named]
                 seen[named] += 1
-                step = _read_step(run, files[file].about, time, value)
-                records.append(Run(named.algorithm, named.instance, *step[:3], repetition, step[3]))
+                times, values, until, status = _read_step(run, files[file].about, time, value)
+                records.append(
+                    Run(
+                        algorithm=named.algorithm,
+                        instance=named.instance,
+                        time=times,
+                        value=values,
+                        until=until,
+                        repetition=repetition,
+                        status=status,
+                    )
+                )
     for name in source.ending(".table.csv"):
         source.skip(name)  # a table, whose content is in the XML files
     if not records:
@@ -122,7 +132,7 @@ def _parse_file(source: Source, name: str) -> _ResultFile | None:
         elif not results:
             raise _OtherXmlError
         elif path == ["result", "run"]:
-            results[0].runs.append(_ListedRun(about, parser.CurrentLineNumber))
+            results[0].runs.append(_ExecutedRun(about, parser.CurrentLineNumber))
         elif path == ["result", "run", "column"]:
             results[0].runs[-1].columns[about.get("title", "")] = about.get("value", "")
 
@@ -169,7 +179,7 @@ def _name_algorithms(files: dict[str, _ResultFile]) -> dict[str, str]:
     return names
 
 
-def _name_task(run: _ListedRun) -> str:
+def _name_task(run: _ExecutedRun) -> str:
     """Name a run's task by its path without leading "../", and by the properties to check."""
     task = re.sub(r"^(?:\.\./)+", "", run.about.get("name", ""))
     if not task:
@@ -179,7 +189,7 @@ def _name_task(run: _ListedRun) -> str:
 
 
 def _read_step(
-    run: _ListedRun, about: dict[str, str], time_column: str, value_column: str | None
+    run: _ExecutedRun, about: dict[str, str], time_column: str, value_column: str | None
 ) -> tuple[list[float], list[float], float, Status]:
     """Return a run's times and values (at most one each), its end and its status."""
     where = f"line {run.line}"
@@ -211,7 +221,7 @@ def _read_step(
     return [end], [value], end, ended
 
 
-def _is_solved(run: _ListedRun, status: str) -> bool:
+def _is_solved(run: _ExecutedRun, status: str) -> bool:
     category = run.columns.get("category", "missing").lower()
     if category != "missing":
         return category.startswith("correct")

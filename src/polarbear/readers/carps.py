@@ -122,7 +122,14 @@ def _make_experiment(
             )
         reports.append(Report(number, time, trial.cost if trial.counts else None, trial.choice))
     until = max((report.time for report in reports), default=0.0)
-    return Experiment(label, place, reports, until, "minimize", attributes=attributes)
+    return Experiment(
+        label=label,
+        place=place,
+        reports=reports,
+        until=until,
+        direction="minimize",
+        attributes=attributes,
+    )
 
 
 def _load_log(
@@ -139,12 +146,12 @@ def _load_log(
         values = [_get_value(result, name, where) for name in columns]
         trials.append(
             _CarpsTrial(
-                to_number(get_member(row, "n_trials", where), where),
-                to_seconds(get_member(result, "starttime", where), where),
-                to_seconds(get_member(result, "endtime", where), where),
-                values[0],
-                values[1],
-                get_member(result, "status", where) == _SUCCESS
+                trials_so_far=to_number(get_member(row, "n_trials", where), where),
+                start=to_seconds(get_member(result, "starttime", where), where),
+                end=to_seconds(get_member(result, "endtime", where), where),
+                cost=values[0],
+                choice=values[1],
+                counts=get_member(result, "status", where) == _SUCCESS
                 and (partial or budget is None or budget == _FULL_BUDGET),
             )
         )
@@ -225,12 +232,12 @@ def _read_table(
         is_full = partial or budgets[row] in ("", "None", "nan", "1", "1.0")
         trials.setdefault(name, []).append(
             _CarpsTrial(
-                counts[row],
-                to_seconds(starts[row], f"row {row}"),
-                to_seconds(ends[row], f"row {row}"),
-                to_value(costs[row], f"row {row}"),
-                None,
-                statuses[row] == _SUCCESS and is_full,
+                trials_so_far=counts[row],
+                start=to_seconds(starts[row], f"row {row}"),
+                end=to_seconds(ends[row], f"row {row}"),
+                cost=to_value(costs[row], f"row {row}"),
+                choice=None,
+                counts=statuses[row] == _SUCCESS and is_full,
             )
         )
     return trials

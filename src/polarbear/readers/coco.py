@@ -96,7 +96,17 @@ def read_coco_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...]]]:
             )
         for times, points, until in _read_points(source, file):
             number = seen[name, instance]
-            yield Run(name, instance, times, points, max([until, *times]), number), ("f1", "f2")
+            yield (
+                Run(
+                    algorithm=name,
+                    instance=instance,
+                    time=times,
+                    value=points,
+                    until=max([until, *times]),
+                    repetition=number,
+                ),
+                ("f1", "f2"),
+            )
             seen[name, instance] += 1
 
 
@@ -153,11 +163,11 @@ def _read_block(source: Source, index: str, block: Block, is_indicator: bool) ->
         last = max((time for time, _ in rows), default=0.0)
         records.append(
             Run(
-                algorithm,
-                instance,
-                [time for time, _ in rows],
-                [value for _, value in rows],
-                max(last, listed.evaluations or 0.0),
+                algorithm=algorithm,
+                instance=instance,
+                time=[time for time, _ in rows],
+                value=[value for _, value in rows],
+                until=max(last, listed.evaluations or 0.0),
             )
         )
     return records

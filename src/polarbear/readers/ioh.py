@@ -92,7 +92,17 @@ def read_ioh(
             name = RunName(run.algorithm, run.instance, run.repetition)
             number = run.repetition + seen[name]
             status = run.status or Status.UNSTATED
-            records.append(Run(run.algorithm, run.instance, time, value, until, number, status))
+            records.append(
+                Run(
+                    algorithm=run.algorithm,
+                    instance=run.instance,
+                    time=time,
+                    value=value,
+                    until=until,
+                    repetition=number,
+                    status=status,
+                )
+            )
             seen[name] += 1
     if not records:
         raise DataError(
@@ -121,7 +131,8 @@ def read_ioh_points(source: Source) -> Iterator[tuple[Run, tuple[str, ...], Dire
                     improves = np.diff(first)[:-1] < 0  # the last row is that of the end
                     n_partial += 3 <= len(time) < until and bool(improves.all())
                     key = run.algorithm, run.instance
-                    yield Run(*key, time, points, until, seen[key]), names, run.direction
+                    made = Run(*key, time, points, until=until, repetition=seen[key])
+                    yield made, names, run.direction
                     seen[key] += 1
     if n_partial:
         warnings.warn(
@@ -187,7 +198,13 @@ def _list_json_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRu
             best = _get_member(run, "best", dict)
             best_time = parse_time(str(_get_member(best, "evals", int)), "'evals'")
             value = parse_number(str(_get_member(best, "y", int, float)), "'y'")
-            listed = _ListedRun(algorithm, instance, direction, evaluations, (best_time, value))
+            listed = _ListedRun(
+                algorithm=algorithm,
+                instance=instance,
+                direction=direction,
+                evaluations=evaluations,
+                best=(best_time, value),
+            )
             yield file, _restore_exported(listed, run[EXPORT_KEY]) if EXPORT_KEY in run else listed
 
 

@@ -267,7 +267,13 @@ class _Solve:
         time, value = self.trajectory(self.values, "value")
         time, value = _use_exact(time, value, self.best, direction, self.last)
         return Run(
-            name.algorithm, name.instance, time, value, self.until, name.repetition, self.status
+            algorithm=name.algorithm,
+            instance=name.instance,
+            time=time,
+            value=value,
+            until=self.until,
+            repetition=name.repetition,
+            status=self.status,
         )
 
     def make_bound(self, name: RunName, direction: Direction) -> Run:
@@ -400,7 +406,9 @@ def _parse_progress(solve: _Solve, line: str, number: int) -> None:
         bound = groups.get("bound")
         lower = _parse_bound(groups.get("lower") or bound)
         upper = _parse_bound(groups.get("upper") or bound)
-        solve.progress.append(_ProgressLine(time, is_whole, value, lower, upper))
+        solve.progress.append(
+            _ProgressLine(time=time, is_whole=is_whole, value=value, lower=lower, upper=upper)
+        )
         solve.direction = solve.direction or _infer_direction(value, lower, upper)
 
 

@@ -224,12 +224,12 @@ def _load_database(connection: Any, file: str) -> list[_LoggedRun]:
         "WHERE r.lifecycle_stage = 'active' ORDER BY r.start_time, r.run_uuid"
     ):
         runs[key] = _LoggedRun(
-            file,
-            str(name or key),
-            _parse_status(status, f"run {key}"),
-            to_seconds(start, f"run {key}, start") / 1e3,
-            None if end is None else to_seconds(end, f"run {key}, end") / 1e3,
-            {"experiment": str(experiment), "instance": str(experiment)},
+            place=file,
+            name=str(name or key),
+            status=_parse_status(status, f"run {key}"),
+            start=to_seconds(start, f"run {key}, start") / 1e3,
+            end=None if end is None else to_seconds(end, f"run {key}, end") / 1e3,
+            attributes={"experiment": str(experiment), "instance": str(experiment)},
         )
     for table in ("tags", "params"):  # a parameter counts before a tag of the same name
         for run, key, text in connection.execute(f"SELECT run_uuid, key, value FROM {table}"):  # noqa: S608
@@ -289,12 +289,12 @@ def _make_logged_run(folder: str, meta: Mapping[str, str], experiment: str) -> _
     experiment = experiment or meta.get("experiment_id", "")
     end = meta.get("end_time", "null")
     return _LoggedRun(
-        place,
-        meta.get("run_name") or folder.rsplit("/", 1)[-1],
-        _parse_status(meta.get("status"), "meta.yaml"),
-        parse_number(meta.get("start_time", ""), "start_time") / 1e3,
-        None if end in ("null", "") else parse_number(end, "end_time") / 1e3,
-        {"experiment": experiment, "instance": experiment},
+        place=place,
+        name=meta.get("run_name") or folder.rsplit("/", 1)[-1],
+        status=_parse_status(meta.get("status"), "meta.yaml"),
+        start=parse_number(meta.get("start_time", ""), "start_time") / 1e3,
+        end=None if end in ("null", "") else parse_number(end, "end_time") / 1e3,
+        attributes={"experiment": experiment, "instance": experiment},
     )
 
 

@@ -97,7 +97,14 @@ def read_optuna(
         source = Source("the studies", {}, {})
     else:
         studies = _load_files(source)
-    options = _Options(direction, clock, value, chosen_by, curve, partial)
+    options = _Options(
+        direction=direction,
+        clock=clock,
+        value=value,
+        chosen_by=chosen_by,
+        curve=curve,
+        partial=partial,
+    )
     naming = ExperimentNaming(names, algorithm, instance, repetition)
     return _make_runs(studies, naming, options, source)
 
@@ -177,14 +184,16 @@ def _make_experiment(study: StoredStudy, options: _Options) -> Experiment:
         choice = None
         if counts and options.chosen_by is not None:
             choice = _get_value(trial, options.chosen_by, where)
-        trials.append(Trial(trial.number, trial.start, trial.end, value, choice))
+        trials.append(
+            Trial(trial=trial.number, start=trial.start, end=trial.end, value=value, choice=choice)
+        )
     reports, until = measure_trials(trials, options.clock)
     return Experiment(
-        study.name,
-        study.place,
-        reports,
-        until,
-        study.directions[0],
+        label=study.name,
+        place=study.place,
+        reports=reports,
+        until=until,
+        direction=study.directions[0],
         attributes={"study": study.name, **study.attributes},
     )
 

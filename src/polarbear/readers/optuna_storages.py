@@ -127,7 +127,9 @@ def _parse_row(row: Sequence[Any], where: str) -> StoredTrial:
         raise DataError(f"{where}: unknown state {state!r} of trial {number}")
     # SQLite has local times without a zone. Only differences count, so any zone will do.
     start, end = (None if t is None else _parse_time(t, where, zone=UTC) for t in (start, end))
-    return StoredTrial(number, state, start, end, [_INFINITIES.get(kind, value)])
+    return StoredTrial(
+        number=number, state=state, start=start, end=end, values=[_INFINITIES.get(kind, value)]
+    )
 
 
 def _parse_time(text: Any, where: str, zone: Any = None) -> float:
@@ -298,12 +300,12 @@ def copy_study(study: Any) -> StoredStudy:
         )
         stored.trials.append(
             StoredTrial(
-                trial.number,
-                str(trial.state.name),
-                start,
-                end,
-                list(trial.values or ()),
-                dict(trial.user_attrs),
+                number=trial.number,
+                state=str(trial.state.name),
+                start=start,
+                end=end,
+                values=list(trial.values or ()),
+                attributes=dict(trial.user_attrs),
             )
         )
     return stored

@@ -142,15 +142,15 @@ def _rank_pairs(
         algorithm, position = algorithm[order], position[order]
         code, weight = code[order], weight[order]
     return Rankings(
-        tuple(names),
-        instances,
-        np.array([1.0]),
-        position.reshape(1, -1),
-        algorithm.ravel(),
-        np.arange(0, 2 * n_rows + 1, 2, dtype=np.int64),
-        code,
-        weight,
-        "comparison",
+        algorithms=tuple(names),
+        instances=instances,
+        times=np.array([1.0]),
+        position=position.reshape(1, -1),
+        algorithm=algorithm.ravel(),
+        offset=np.arange(0, 2 * n_rows + 1, 2, dtype=np.int64),
+        instance=code,
+        weight=weight,
+        clock="comparison",
     )
 
 

@@ -103,7 +103,17 @@ def _read_pymoo(results: Mapping[Any, Any]) -> Iterator[tuple[Run, tuple[str, ..
             before = n_evaluations
         number = int(repetition[0]) if repetition else 0
         names = tuple(f"f{k + 1}" for k in range(len(result.history[0].pop[0].F)))
-        yield Run(str(algorithm), str(instance), times, points, float(before), number), names
+        yield (
+            Run(
+                algorithm=str(algorithm),
+                instance=str(instance),
+                time=times,
+                value=points,
+                until=float(before),
+                repetition=number,
+            ),
+            names,
+        )
 
 
 def _join(

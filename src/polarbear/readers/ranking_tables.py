@@ -68,7 +68,7 @@ def read_rankings(
         return _join_rows([_read_rows(table, ranking, instance) for table in read_tables(files)])
 
 
-class _Rows(NamedTuple):
+class _TableRows(NamedTuple):
     """The rankings of a table, one after the other; names are codes of the table's algorithms."""
 
     names: Sequence[str]
@@ -78,7 +78,7 @@ class _Rows(NamedTuple):
     instances: Labels | None  # None if every row is an instance
 
 
-def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _Rows:
+def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _TableRows:
     """Read the rows of a table; raise an error for a row that names an algorithm twice."""
     text = ranking or ("ranking" if "ranking" in table.names else None)
     task = instance or ("instance" if "instance" in table.names else None)
@@ -96,7 +96,7 @@ def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _Ro
     return read if task is None else read._replace(instances=table.read_labels(task))
 
 
-def _read_places(table: Columns) -> _Rows:
+def _read_places(table: Columns) -> _TableRows:
     """Read the columns ``rank_1``, ``rank_2`` and so on."""
     matches = [(int(match[1]), name) for name in table.names if (match := _PLACE.fullmatch(name))]
     columns = [name for _, name in sorted(matches)]
@@ -122,10 +122,16 @@ def _read_places(table: Columns) -> _Rows:
             "is not; move the names to the first places"
         )
     position = np.broadcast_to(np.arange(len(columns)), place.shape)
-    return _Rows(names, place[is_ranked], position[is_ranked], is_ranked.sum(axis=1), None)
+    return _TableRows(
+        names=names,
+        algorithm=place[is_ranked],
+        position=position[is_ranked],
+        sizes=is_ranked.sum(axis=1),
+        instances=None,
+    )
 
 
-def _read_texts(table: Columns, column: str) -> _Rows:
+def _read_texts(table: Columns, column: str) -> _TableRows:
     """Read a column of texts such as ``a > b = c``; equal texts are parsed once."""
     labels = table.read_labels(column)
     groups = [[_split(part, "=") for part in _split(text, ">")] for text in labels.names]
@@ -147,7 +153,7 @@ def _read_texts(table: Columns, column: str) -> _Rows:
     code, place = (
         np.fromiter(chain.from_iterable(parts), np.int32)[entry] for parts in (algorithm, position)
     )
-    return _Rows(names, code, place, own, None)
+    return _TableRows(names=names, algorithm=code, position=place, sizes=own, instances=None)
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -155,7 +161,7 @@ def _split(text: str, separator: str) -> list[str]:
     return [part.strip() for part in text.split(separator)]
 
 
-def _join_rows(parts: Sequence[_Rows]) -> Rankings:
+def _join_rows(parts: Sequence[_TableRows]) -> Rankings:
     """Return the rankings of all rows of tables, sorted by instance."""
     sizes = np.concatenate([part.sizes for part in parts])
     if not len(sizes):
@@ -172,13 +178,13 @@ def _join_rows(parts: Sequence[_Rows]) -> Rankings:
     rows = np.argsort(code, kind="stable")
     largest = int(sizes.max())
     return Rankings(
-        tuple(names),
-        instances,
-        np.array([1.0]),
-        position[order].astype(np.int8 if largest < 128 else np.int16)[None],
-        algorithm[order],
-        np.concatenate([[0], np.cumsum(sizes[rows])]),
-        code[rows],
-        weight[rows],
-        "comparison",
+        algorithms=tuple(names),
+        instances=instances,
+        times=np.array([1.0]),
+        position=position[order].astype(np.int8 if largest < 128 else np.int16)[None],
+        algorithm=algorithm[order],
+        offset=np.concatenate([[0], np.cumsum(sizes[rows])]),
+        instance=code[rows],
+        weight=weight[rows],
+        clock="comparison",
     )

@@ -103,7 +103,14 @@ def read_smac(
             reports, until = measure_trials(ended, clock)
             name = str(get_member(scenario, "name", "scenario.json"))
             experiments.append(
-                Experiment(name, file, reports, until, "minimize", attributes=scenario)
+                Experiment(
+                    label=name,
+                    place=file,
+                    reports=reports,
+                    until=until,
+                    direction="minimize",
+                    attributes=scenario,
+                )
             )
     leave_out_several_objectives(several, len(files), source.label)
     naming = ExperimentNaming(names, algorithm, instance, repetition)
@@ -145,14 +152,14 @@ def _parse_trial(row: Any, number: int) -> _SmacTrial:
         cost = to_value(cost, where)
     information = row.get("additional_info")
     return _SmacTrial(
-        number,
-        row.get("instance"),
-        to_value(row.get("budget"), f"{where}, budget"),
-        cost,
-        status,
-        to_seconds(get_member(row, "starttime", where), where),
-        to_seconds(get_member(row, "endtime", where), where),
-        information if isinstance(information, dict) else {},
+        number=number,
+        instance=row.get("instance"),
+        budget=to_value(row.get("budget"), f"{where}, budget"),
+        cost=cost,
+        status=status,
+        start=to_seconds(get_member(row, "starttime", where), where),
+        end=to_seconds(get_member(row, "endtime", where), where),
+        information=information if isinstance(information, dict) else {},
     )
 
 
@@ -168,7 +175,9 @@ def _select_trials(
         counts = trial.status == _SUCCESS and (partial or trial.budget == highest)
         shown = _get_value(trial, value) if counts else None
         choice = _get_value(trial, chosen_by) if counts and chosen_by else None
-        selected.append(Trial(trial.number, trial.start, trial.end, shown, choice))
+        selected.append(
+            Trial(trial=trial.number, start=trial.start, end=trial.end, value=shown, choice=choice)
+        )
     return selected
 
 

@@ -124,11 +124,11 @@ def _load_experiment(
     if "benchmark" in attributes:
         defaults["instance"] = attributes["benchmark"]
     return Experiment(
-        file.split("/")[-2] if "/" in file else source.root.rsplit("/", 1)[-1],
-        file,
-        reports,
-        max((report.time for report in reports), default=0.0),
-        _DIRECTIONS[mode],
+        label=file.split("/")[-2] if "/" in file else source.root.rsplit("/", 1)[-1],
+        place=file,
+        reports=reports,
+        until=max((report.time for report in reports), default=0.0),
+        direction=_DIRECTIONS[mode],
         attributes={**defaults, **attributes},
     )
 

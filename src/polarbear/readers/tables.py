@@ -120,7 +120,13 @@ def read_wide_csv(
 
     _refuse_merged_rows(table, parts)
     parts = ColumnNaming(
-        algorithm, instance, repetition, _LONG_TIME, _LONG_VALUE, _LONG_UNTIL, missing=missing
+        algorithm=algorithm,
+        instance=instance,
+        repetition=repetition,
+        time=_LONG_TIME,
+        value=_LONG_VALUE,
+        until=_LONG_UNTIL,
+        missing=missing,
     )
     cells = MappingColumns({**labels, **long}, where)
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
@@ -367,7 +373,14 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
 
     columns = MappingColumns(table, where)
     fields = frozenset(field for own in fields_of.values() for field in own)
-    return CsvTable(columns, headers, without_rows, list(fields_of), fields, cells)
+    return CsvTable(
+        columns=columns,
+        headers=headers,
+        without_rows=without_rows,
+        files=list(fields_of),
+        fields=fields,
+        cells=cells,
+    )
 
 
 def _find_renames(names: Sequence[str], aliases: Aliases) -> dict[str, str]:

@@ -77,7 +77,14 @@ def read_timefold(
     if never:
         warn(f"{never[0]}: no feasible solution, so the run has no value ({len(never)} such logs)")
     records = [
-        Run(*name[:2], log.times, log.values, log.last if until is None else until, name[2])
+        Run(
+            algorithm=name[0],
+            instance=name[1],
+            time=log.times,
+            value=log.values,
+            until=log.last if until is None else until,
+            repetition=name[2],
+        )
         for log, name in zip(logs, naming.name_runs(stated), strict=True)
     ]
     known = resolve_direction(direction, "maximize")

@@ -164,7 +164,15 @@ def make_runs(
     for one, name in name_experiments(selected, naming):
         time, value = trace_values(one, curve, chosen)
         records.append(
-            Run(name.algorithm, name.instance, time, value, one.until, name.repetition, one.status)
+            Run(
+                algorithm=name.algorithm,
+                instance=name.instance,
+                time=time,
+                value=value,
+                until=one.until,
+                repetition=name.repetition,
+                status=one.status,
+            )
         )
     with prefix_errors(source.label):
         best = curve != "chosen"

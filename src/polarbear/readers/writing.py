@@ -240,13 +240,20 @@ def _identify_problems(instances: Sequence[str]) -> dict[str, _Problem]:
         function = int(match["function"])
         label = (match["name"] or "").strip() or suite or f"f{function}"
         problems[name] = _Problem(
-            function, label, int(match["dimension"]), int(match["instance"]), suite
+            function=function,
+            name=label,
+            dimension=int(match["dimension"]),
+            instance=int(match["instance"]),
+            suite=suite,
         )
     return problems
 
 
 def _number_problems(instances: Sequence[str], first: int = 1) -> dict[str, _Problem]:
-    return {name: _Problem(first + k, name, 1, 1, "") for k, name in enumerate(instances)}
+    return {
+        name: _Problem(function=first + k, name=name, dimension=1, instance=1, suite="")
+        for k, name in enumerate(instances)
+    }
 
 
 def _group_by_algorithm(

@@ -26,7 +26,7 @@ from polarbear.selection.preferences import (
     to_preference,
 )
 from polarbear.selection.ratings import RatingSource, thin_draws
-from polarbear.selection.result import Choice, Selection
+from polarbear.selection.result import Option, Selection
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +150,9 @@ def _make_task(
             values += weights[k] * ratings[:, k, codes].T
         if size > 1 and not isinstance(risk, str):
             values = thin_draws(values.T, MAX_DRAWS).T
-        return PortfolioTask(values, lambda sums: sums, risk, size, repeats)
+        return PortfolioTask(
+            items=values, value=lambda sums: sums, risk=risk, size=size, repeats=repeats
+        )
 
     function = preference.function
     check_increasing(
@@ -159,13 +161,21 @@ def _make_task(
     if size == 1:
         curves = (ratings[..., k].astype(np.float64) for k in codes)
         values = np.stack([evaluate_curves(function, curve) for curve in curves])
-        return PortfolioTask(values, lambda sums: sums, risk, size, repeats)
+        return PortfolioTask(
+            items=values, value=lambda sums: sums, risk=risk, size=size, repeats=repeats
+        )
     # In memory times come first: functions of curves reduce over times, which is fastest so.
     items = (
         thin_draws(ratings, MAX_CURVE_DRAWS)[..., codes].transpose(1, 2, 0).astype(np.float64, "C")
     )
     items = np.moveaxis(items, 0, -1)
-    return PortfolioTask(items, lambda sums: evaluate_curves(function, sums), risk, size, repeats)
+    return PortfolioTask(
+        items=items,
+        value=lambda sums: evaluate_curves(function, sums),
+        risk=risk,
+        size=size,
+        repeats=repeats,
+    )
 
 
 def _make_selection(
@@ -184,12 +194,12 @@ def _make_selection(
     names = [posterior.algorithms[k] for k in codes]
     order = np.lexsort((-expected, -score))
     choices = tuple(
-        Choice(
-            tuple(names[member] for member in portfolios.members[k]),
-            float(score[k]),
-            float(expected[k]),
-            float(best[k]),
-            float(max(regret[k], 0.0)),
+        Option(
+            algorithms=tuple(names[member] for member in portfolios.members[k]),
+            score=float(score[k]),
+            expected=float(expected[k]),
+            best=float(best[k]),
+            regret=float(max(regret[k], 0.0)),
         )
         for k in order
     )
@@ -200,7 +210,16 @@ def _make_selection(
     grid = float(posterior.times[0]), float(posterior.times[-1])
     asked = preference.asked if isinstance(preference, Linear) else (None, None)
     used = preference.used(posterior.times) if isinstance(preference, Linear) else grid
-    return Selection(choices, says, task.risk, values.shape[1], limit, asked, used, sure)
+    return Selection(
+        choices=choices,
+        preference=says,
+        risk=task.risk,
+        draws=values.shape[1],
+        limit=limit,
+        asked=asked,
+        used=used,
+        sure=sure,
+    )
 
 
 def _find_candidates(posterior: RatingSource, among: Iterable[str] | None) -> NDArray[np.intp]:

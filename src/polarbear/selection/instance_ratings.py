@@ -81,7 +81,14 @@ class InstanceRatings(FrozenRecord):
         coefficients = posterior.coefficients[::step].astype(np.float16).astype(np.float32)
         names, times = posterior.algorithms, posterior.times
         tau = posterior.tau[::step]
-        return cls(names, times, posterior.basis, coefficients, tau, posterior.clock)
+        return cls(
+            algorithms=names,
+            times=times,
+            basis=posterior.basis,
+            coefficients=coefficients,
+            tau=tau,
+            clock=posterior.clock,
+        )
 
     def on(self, where: str | Mapping[str, Any] | None = None, /, **attributes: Any) -> Ratings:
         """Return the ratings on a class, or with given features (:meth:`InstancePosterior.on`)."""
@@ -158,7 +165,14 @@ class InstanceRatings(FrozenRecord):
             tau = arrays["tau"].astype(np.float32)
             if coefficients.shape[1:] != shape or tau.shape != coefficients.shape[:2]:
                 raise ValueError("its arrays do not fit together")
-            return cls(algorithms, times, basis, coefficients, tau, str(header["clock"]))
+            return cls(
+                algorithms=algorithms,
+                times=times,
+                basis=basis,
+                coefficients=coefficients,
+                tau=tau,
+                clock=str(header["clock"]),
+            )
         except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:
             raise DataError(f"{path} is no file of InstanceRatings.save: {error}") from None
         except (zipfile.BadZipFile, zlib.error) as error:
@@ -258,10 +272,10 @@ def value_of_selection(
     gain = (selected - values[..., single]).mean(axis=0)  # (draws,)
     low, high = np.quantile(gain, [0.025, 0.975])
     return SelectionValue(
-        posterior.algorithms[single],
-        float(mean[:, single].mean()),
-        float(selected.mean()),
-        float(gain.mean()),
-        (float(low), float(high)),
-        float(np.mean(chosen != single)),
+        single=posterior.algorithms[single],
+        single_value=float(mean[:, single].mean()),
+        selected_value=float(selected.mean()),
+        gain=float(gain.mean()),
+        interval=(float(low), float(high)),
+        share=float(np.mean(chosen != single)),
     )

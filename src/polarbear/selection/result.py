@@ -22,7 +22,7 @@ SHOWN_LINES = (
 
 
 @dataclass(frozen=True)
-class Choice:
+class Option:
     """One algorithm, or several to run in parallel, with their value and probabilities.
 
     Attributes
@@ -77,7 +77,7 @@ class Selection:
         ended (see :attr:`Runs.ended`).
     """
 
-    choices: tuple[Choice, ...]
+    choices: tuple[Option, ...]
     preference: str
     risk: Risk
     draws: int
@@ -93,7 +93,7 @@ class Selection:
         return None if self.sure is None else self.choice.best >= self.sure
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> Option:
         """The best choice: an algorithm, or several to run in parallel."""
         return self.choices[0]
 
@@ -173,7 +173,7 @@ class Selection:
         return any(time is not None and isfinite(time) and time != used for time, used in pairs)
 
     @property
-    def _few(self) -> tuple[Choice, ...]:
+    def _few(self) -> tuple[Option, ...]:
         return self.choices[:6]
 
 

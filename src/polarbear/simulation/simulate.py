@@ -38,14 +38,16 @@ def rank_costs(
     """
     n_times, instances, n = np.shape(costs)
     return Rankings(
-        tuple(f"a{k + 1}" for k in range(n)) if algorithms is None else tuple(algorithms),
-        tuple(f"i{k + 1}" for k in range(instances)),
-        np.linspace(0.0, 1.0, n_times) if times is None else times,
-        compute_positions(np.asarray(costs, dtype=np.float64)).reshape(n_times, -1),
-        np.tile(np.arange(n, dtype=np.int32), instances),
-        np.arange(instances + 1, dtype=np.int64) * n,
-        np.arange(instances, dtype=np.int32),
-        np.ones(instances) if weight is None else weight,
+        algorithms=tuple(f"a{k + 1}" for k in range(n))
+        if algorithms is None
+        else tuple(algorithms),
+        instances=tuple(f"i{k + 1}" for k in range(instances)),
+        times=np.linspace(0.0, 1.0, n_times) if times is None else times,
+        position=compute_positions(np.asarray(costs, dtype=np.float64)).reshape(n_times, -1),
+        algorithm=np.tile(np.arange(n, dtype=np.int32), instances),
+        offset=np.arange(instances + 1, dtype=np.int64) * n,
+        instance=np.arange(instances, dtype=np.int32),
+        weight=np.ones(instances) if weight is None else weight,
         ties=ties,
     )
 
@@ -225,11 +227,11 @@ def simulate_runs(
         until = float(times[n_seen - 1]) if n_seen else 0.0
         records.append(
             Run(
-                f"a{algorithm + 1}",
-                f"i{instance + 1}",
-                times[:n_seen],
-                value[:n_seen, instance, algorithm],
-                until,
+                algorithm=f"a{algorithm + 1}",
+                instance=f"i{instance + 1}",
+                time=times[:n_seen],
+                value=value[:n_seen, instance, algorithm],
+                until=until,
                 status=status,
             )
         )

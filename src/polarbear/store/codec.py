@@ -191,7 +191,14 @@ def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun 
     if code not in STATUS_OF_CODE or kind not in RUN_EVENTS:
         return "is not a run"
     status = STATUS_OF_CODE[code]
-    run = EncodedRun(names[algorithm], names[instance], repetition, until, status, b"")
+    run = EncodedRun(
+        algorithm=names[algorithm],
+        instance=names[instance],
+        repetition=repetition,
+        until=until,
+        status=status,
+        trajectory=b"",
+    )
     return StoredRun(kind, run)
 
 

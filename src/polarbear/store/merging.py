@@ -186,7 +186,11 @@ def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
 def _copy_runs(source: Store, into: Store) -> tuple[int, int]:
     """Copy runs; return the number of runs in the source, and of those that were new."""
     given = added = 0
-    attempts, runs, notes = _Attempts(into), _read_counting_runs(source), _RunNotes(source, into)
+    attempts, runs, notes = (
+        _SiteAttempts(into),
+        _read_counting_runs(source),
+        _RunNotes(source, into),
+    )
     while chunk := list(islice(runs, CHUNK)):
         events, conflicts = _compare(chunk, into, attempts)
         into.append([*events, *notes.of([e.run for e in events if isinstance(e, Imported)])])
@@ -223,7 +227,7 @@ class _RunNotes:
             yield Hosted(number, tuple(keys), dict(worker) if is_new else {})
 
 
-class _Attempts:
+class _SiteAttempts:
     """Which runs of a store extend or replace which other runs."""
 
     def __init__(self, store: Store) -> None:
@@ -258,7 +262,7 @@ class _Attempts:
 
 def _read_counting_runs(source: Store) -> Iterator[Run]:
     """Yield each run of a store that decisions use, once, with its number among repetitions."""
-    attempts = _Attempts(source)
+    attempts = _SiteAttempts(source)
     several: defaultdict[tuple[str, str], list[Told | Imported]] = defaultdict(list)
     withdrawn_at = source.withdrawn()
     for seq, event in enumerate(source.read(), 1):
@@ -276,7 +280,7 @@ def _read_counting_runs(source: Store) -> Iterator[Run]:
 
 
 def _compare(
-    runs: list[Run], into: Store, attempts: _Attempts
+    runs: list[Run], into: Store, attempts: _SiteAttempts
 ) -> tuple[list[Event], list[ConflictingRun]]:
     """Return the events that runs add to a store, and the runs that differ from stored ones."""
     instances: defaultdict[str, set[str]] = defaultdict(set)

@@ -42,7 +42,13 @@ class Origins(NamedTuple):
         changes = tuple(change for event in identified for change in event.changes)
         workers = {event.worker: event.details for event in hosted if event.details}
         worker_of = {key: event.worker for event in hosted for key in event.runs}
-        return cls(last, changes, workers, worker_of, tuple(withdrawn))
+        return cls(
+            identity=last,
+            changes=changes,
+            workers=workers,
+            worker_of=worker_of,
+            withdrawn=tuple(withdrawn),
+        )
 
     @property
     def solvers(self) -> Mapping[str, Mapping[str, str]]:

@@ -51,25 +51,33 @@ def draw_approximation(
         if n_times > 1:
             scores = compute_instance_scores(part, one.mean, rng, APPROXIMATE_SCORE_INSTANCES)
             transforms = [copula_noise(one, scores, shrinkage_at_times(part))]
-        mixture = GridMixture([one], np.ones(1), np.zeros(1), np.zeros((1, 0)), transforms)
+        mixture = GridMixture(
+            components=[one],
+            probability=np.ones(1),
+            log_correction=np.zeros(1),
+            log_hyper=np.zeros((1, 0)),
+            noise_transforms=transforms,
+        )
         utilities = draw_gaussian(mixture, draws, rng)
     posterior = Posterior(
-        part.algorithms,
-        part.times,
-        utilities,
-        equal_weights(draws).astype(np.float32),
-        Mixture(
-            np.ones(1),
-            one.mean[None],
-            one.covariance[None],
-            np.ones(n_times, dtype=bool),
-            np.zeros((1, 1, 1), np.float32),
+        algorithms=part.algorithms,
+        times=part.times,
+        draws=utilities,
+        weight=equal_weights(draws).astype(np.float32),
+        mixture=Mixture(
+            weight=np.ones(1),
+            mean=one.mean[None],
+            covariance=one.covariance[None],
+            holds=np.ones(n_times, dtype=bool),
+            bent=np.zeros((1, 1, 1), np.float32),
         ),
-        {},
-        Diagnostics({"Newton decrement": one.decrement}, (), ("without importance weights",)),
-        repr(prior),
-        "laplace",
-        part.clock,
+        hyper={},
+        diagnostics=Diagnostics(
+            {"Newton decrement": one.decrement}, (), ("without importance weights",)
+        ),
+        prior=repr(prior),
+        method="laplace",
+        clock=part.clock,
         evidence="instances",
         instances=int(np.count_nonzero(np.bincount(part.instance[part.weight > 0]))),
     )

@@ -196,7 +196,9 @@ def _fit_taus(
 
     def fit(k: int, start: UnitFit | None) -> float:
         own = design.constant if k == 0 else design
-        model = UnitModel(data.likelihoods[t], own, TAUS[k], data.alpha, scores)
+        model = UnitModel(
+            likelihood=data.likelihoods[t], design=own, tau=TAUS[k], alpha=data.alpha, scores=scores
+        )
         fits[k] = fit_units(model, start)
         return fits[k].log_evidence + log_prior[k]
 
@@ -316,18 +318,18 @@ def _draw_posterior(
         curvature = top.model.likelihood.derivatives(top.model.utilities(top.mode))[1]
         information += float(np.trace(curvature.sum(axis=0))) / (n - 1) / n_times
     return InstancePosterior(
-        rankings.algorithms,
-        rankings.times,
-        rankings.instances,
-        basis,
-        coefficients,
-        tau.astype(np.float32),
-        slope.astype(np.float32),
-        located.phi,
-        located.residual,
-        information / max(1, len(rankings.instances)),
-        scores,
-        rankings.clock,
-        evidence,
-        columns,
+        algorithms=rankings.algorithms,
+        times=rankings.times,
+        instances=rankings.instances,
+        basis=basis,
+        coefficients=coefficients,
+        tau=tau.astype(np.float32),
+        slope=slope.astype(np.float32),
+        phi=located.phi,
+        residual=located.residual,
+        information=information / max(1, len(rankings.instances)),
+        scores=scores,
+        clock=rankings.clock,
+        evidence=evidence,
+        attributes=columns,
     )

@@ -41,7 +41,7 @@ from polarbear.inference.laplace.mixture import (
     resample_noise,
     sample_mixture,
 )
-from polarbear.inference.laplace.ranking_model import Model, build_model
+from polarbear.inference.laplace.ranking_model import RankingModel, build_model
 from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat_times
 from polarbear.inference.laplace.repetitions import AdjustedLikelihood
 from polarbear.inference.laplace.sampling import (
@@ -123,16 +123,16 @@ def fit_laplace(
             curves = draw_curves(grid.mixture, sample, size, rng)
         resampled = systematic_resample(sample.weight.mean(axis=1))
         return Posterior(
-            rankings.algorithms,
-            rankings.times,
-            sample.utilities.astype(np.float32),
-            sample.weight.astype(np.float32),
-            mixture,
-            draw_hyperparameters(grid.hyper, grid.steps, sample.component[resampled], rng),
-            diagnostics,
-            repr(prior),
-            "laplace",
-            rankings.clock,
+            algorithms=rankings.algorithms,
+            times=rankings.times,
+            draws=sample.utilities.astype(np.float32),
+            weight=sample.weight.astype(np.float32),
+            mixture=mixture,
+            hyper=draw_hyperparameters(grid.hyper, grid.steps, sample.component[resampled], rng),
+            diagnostics=diagnostics,
+            prior=repr(prior),
+            method="laplace",
+            clock=rankings.clock,
             independent=has_independent_times(grid) and not by_instance,
             evidence=evidence,
             instances=int(np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))),
@@ -169,7 +169,7 @@ class _Fit(NamedTuple):
 def _fit_draws(
     rankings: Rankings,
     prior: Prior,
-    model: Model,
+    model: RankingModel,
     start: Posterior | None,
     draws: int | None,
     rng: np.random.Generator,
@@ -217,7 +217,7 @@ class _GridFit(NamedTuple):
 
 
 def _approximate(
-    model: Model, start: Posterior | None, pilot_seed: int | None
+    model: RankingModel, start: Posterior | None, pilot_seed: int | None
 ) -> GridApproximation:
     """Build the grid of hyperparameters by their marginal likelihood, and fit at each point.
 
@@ -226,7 +226,13 @@ def _approximate(
     hypers = model.hypers
     if not hypers:
         only = GridMixture([model.fit({}, None)], np.ones(1), np.zeros(1), np.zeros((1, 0)))
-        return GridApproximation(only, {}, 0.0, np.empty((0, 0)), np.zeros(1, dtype=bool))
+        return GridApproximation(
+            mixture=only,
+            hyper={},
+            boundary_mass=0.0,
+            steps=np.empty((0, 0)),
+            is_boundary=np.zeros(1, dtype=bool),
+        )
 
     def log_density(u: Floats, warm: _GridFit | None) -> tuple[float, _GridFit]:
         values = dict(zip(hypers, np.exp(u), strict=True))
@@ -252,7 +258,13 @@ def _approximate(
         grid.point,
     )
     values = dict(zip(hypers, np.exp(grid.point).T, strict=True))
-    return GridApproximation(mixture, values, grid.boundary_mass, grid.steps, grid.is_boundary)
+    return GridApproximation(
+        mixture=mixture,
+        hyper=values,
+        boundary_mass=grid.boundary_mass,
+        steps=grid.steps,
+        is_boundary=grid.is_boundary,
+    )
 
 
 def _scores_at_mean(
@@ -331,7 +343,12 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
     )
     weight = equal_weights(len(draws.component))
     moved = ImportanceSample(
-        draws.component, sample.noise, draws.utilities, weight, sample.k_hat, None
+        component=draws.component,
+        noise=sample.noise,
+        utilities=draws.utilities,
+        weight=weight,
+        k_hat=sample.k_hat,
+        skew_shift=None,
     )
     return _Fit(grid, moved, _HmcCorrection(np.ones(n_times, dtype=bool), draws))
 
@@ -339,7 +356,7 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
 def _move_times(
     rankings: Rankings,
     prior: Prior,
-    model: Model,
+    model: RankingModel,
     fit: _Fit,
     unreliable: Bools,
     rng: np.random.Generator,
@@ -379,7 +396,7 @@ def _move_times(
 
 
 def _restrict_mixture(
-    rankings: Rankings, prior: Prior, model: Model, grid: GridApproximation, times: Bools
+    rankings: Rankings, prior: Prior, model: RankingModel, grid: GridApproximation, times: Bools
 ) -> GridMixture:
     """Return the mixture at selected times only, with the same hyperparameters."""
     part = select_times(rankings, times)
@@ -402,11 +419,11 @@ def _closed_form_mixture(
         return None
     used, count = np.unique(sample.component, return_counts=True)
     return Mixture(
-        count / count.sum(),
-        np.stack([grid.components[g].mean for g in used]),
-        np.stack([grid.components[g].covariance for g in used]),
-        holds,
-        np.zeros((1, 1, 1), np.float32) if sample.skew_shift is None else sample.skew_shift,
+        weight=count / count.sum(),
+        mean=np.stack([grid.components[g].mean for g in used]),
+        covariance=np.stack([grid.components[g].covariance for g in used]),
+        holds=holds,
+        bent=np.zeros((1, 1, 1), np.float32) if sample.skew_shift is None else sample.skew_shift,
     )
 
 

@@ -77,12 +77,12 @@ def build_hypergrid(
     inside = {nodes[i] for i in kept}
     is_boundary = [any(_neighbour(nodes[i], move) not in inside for move in moves) for i in kept]
     return HyperGrid(
-        points[kept],
-        weight[kept],
-        [cache[_cache_key(points[i])][1] for i in kept],
-        float(weight[outer].sum()) if is_complete else 1.0,
-        steps,
-        np.array(is_boundary),
+        point=points[kept],
+        weight=weight[kept],
+        fits=[cache[_cache_key(points[i])][1] for i in kept],
+        boundary_mass=float(weight[outer].sum()) if is_complete else 1.0,
+        steps=steps,
+        is_boundary=np.array(is_boundary),
     )
 
 

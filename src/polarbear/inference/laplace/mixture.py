@@ -98,7 +98,14 @@ def importance_sample(
             skew_shift[rows] = mapped.skew_shift
     log_ratio += log_shift[component]
     weight, k_hat = smooth_weights(log_ratio)
-    return ImportanceSample(component, noise, utilities, weight, k_hat, skew_shift)
+    return ImportanceSample(
+        component=component,
+        noise=noise,
+        utilities=utilities,
+        weight=weight,
+        k_hat=k_hat,
+        skew_shift=skew_shift,
+    )
 
 
 def resample_noise(mixture: GridMixture, component: Ints, rng: np.random.Generator) -> Singles:
@@ -349,7 +356,13 @@ def move_by_hmc(
         utilities, still = utilities.astype(np.float32), chains.still_noise.astype(np.float32)
         kept.append((chains.component, utilities, still))
     component, utilities, still = (np.concatenate(values) for values in zip(*kept, strict=True))
-    return HmcDraws(component, utilities, float(np.mean(acceptance)), start_correlation, still)
+    return HmcDraws(
+        component=component,
+        utilities=utilities,
+        acceptance=float(np.mean(acceptance)),
+        start_correlation=start_correlation,
+        coupled_noise=still,
+    )
 
 
 def _burn_in(chains: "_Chains") -> tuple[float, float]:

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 FitConditional = Callable[[Mapping[str, float], ConditionalGaussian | None], ConditionalGaussian]
 
 
-class Model(NamedTuple):
+class RankingModel(NamedTuple):
     """The likelihood, the hyperparameters, and the fit of utilities given the hyperparameters."""
 
     hypers: Mapping[str, Hyper]
@@ -42,7 +42,7 @@ class Model(NamedTuple):
 
 def build_model(
     rankings: Rankings, prior: Prior, start: Posterior | None, *, adjusted: bool
-) -> Model:
+) -> RankingModel:
     """Return the model of rankings, with the kind of Laplace fit that suits the prior.
 
     If ``adjusted``, repetitions of an instance count as much as they tell, for independent priors.
@@ -64,7 +64,7 @@ def build_model(
             begin = utilities if warm is None else warm.mean
             return fit_independent(likelihood, prior.concentration(hyper, n), n_times, n, begin)
 
-        return Model(prior.hypers(), fit_times, likelihood)
+        return RankingModel(prior.hypers(), fit_times, likelihood)
 
     times = scale_times(rankings.times, prior.warp)
     coordinates = utilities @ helmert_basis(n)
@@ -82,7 +82,7 @@ def build_model(
         local = fit_local(likelihood, factor, n, begin)
         return local or fit_dense(likelihood, factor, n, begin)
 
-    return Model(prior.hypers(), fit_gaussian, likelihood)
+    return RankingModel(prior.hypers(), fit_gaussian, likelihood)
 
 
 def _mean_utilities(start: Posterior, rankings: Rankings) -> Floats:

@@ -139,7 +139,14 @@ def sample_without_weights(
     utilities = resample_noise(grid.mixture, component, rng)
     no_noise = np.empty((draws, one.shape[0], 0), dtype=np.float32)
     k_hat = np.zeros(one.shape[0])
-    sample = ImportanceSample(component, no_noise, utilities, equal_weights(draws), k_hat, None)
+    sample = ImportanceSample(
+        component=component,
+        noise=no_noise,
+        utilities=utilities,
+        weight=equal_weights(draws),
+        k_hat=k_hat,
+        skew_shift=None,
+    )
     return grid, sample
 
 

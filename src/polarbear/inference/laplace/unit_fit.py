@@ -211,7 +211,13 @@ class UnitFit:
         lower = cholesky(hessian.astype(np.float32), lower=True, check_finite=False)
         step = cho_solve((lower, True), gradient, check_finite=False)
         value = model.value(self.mode) + 0.5 * float(gradient @ step)
-        return UnitFit(model, self.mode + step, lower, value + _gaussian_integral(lower), hessian)
+        return UnitFit(
+            model=model,
+            mode=self.mode + step,
+            lower=lower,
+            log_evidence=value + _gaussian_integral(lower),
+            hessian=hessian,
+        )
 
     def draw(self, noise: NDArray[Any], slope_noise: NDArray[Any]) -> tuple[Floats, Floats]:
         """Map standard normal noise (D, n - 1, c) and (D,) to coefficients and slopes of draws."""
@@ -245,7 +251,13 @@ def fit_units(model: UnitModel, start: UnitFit | None = None) -> UnitFit:
         full = model.value(state + direction)
         if decrement < MAX_DECREMENT:
             evidence = full + _gaussian_integral(lower)
-            return UnitFit(model, state + direction, lower, evidence, hessian)
+            return UnitFit(
+                model=model,
+                mode=state + direction,
+                lower=lower,
+                log_evidence=evidence,
+                hessian=hessian,
+            )
         size = 1.0
         if not full >= value + 0.25 * decrement:
             reach = float(np.ptp(model.utilities(direction), axis=1).max(initial=0.0))

@@ -130,12 +130,12 @@ def _collect_rows(rankings: Rankings, comparison: Ints, length: int, merge: bool
     rest = np.broadcast_to(np.False_, algorithm.shape)
     rest = rest if rankings.behind_top is None else rankings.behind_top[:, entry]
     rows = _Rows(
-        np.repeat(np.arange(n_times), len(comparison)),
-        algorithm.reshape(-1, length),
-        rankings.position[:, entry].reshape(-1, length),
-        rest.reshape(-1, length),
-        np.tile(rankings.weight[comparison], n_times),
-        np.tile(comparison, n_times),
+        time=np.repeat(np.arange(n_times), len(comparison)),
+        algorithm=algorithm.reshape(-1, length),
+        position=rankings.position[:, entry].reshape(-1, length),
+        behind_top=rest.reshape(-1, length),
+        weight=np.tile(rankings.weight[comparison], n_times),
+        comparison=np.tile(comparison, n_times),
     )
     return rows.merge_equal() if merge else rows
 
@@ -152,13 +152,13 @@ def _sort_best_first(rows: _Rows) -> SortedRankings:
     starts_group = position == np.arange(length)
     is_ordered = known & ~np.take_along_axis(rows.behind_top, order, axis=-1)
     return SortedRankings(
-        rows.time,
-        np.take_along_axis(rows.algorithm, order, axis=-1),
-        known,
-        is_ordered,
-        np.where(is_ordered, _group_sizes(known, starts_group), 0),
-        rows.weight,
-        rows.comparison,
+        time=rows.time,
+        algorithm=np.take_along_axis(rows.algorithm, order, axis=-1),
+        known=known,
+        is_ordered=is_ordered,
+        group_size=np.where(is_ordered, _group_sizes(known, starts_group), 0),
+        weight=rows.weight,
+        comparison=rows.comparison,
     )
 
 

@@ -41,7 +41,7 @@ CURVATURE_STEP = 1e-4
 TINY = 1e-300
 
 
-class Choice(NamedTuple):
+class ChoiceFactor(NamedTuple):
     """An algorithm chosen from a set of algorithms, given as a bit mask."""
 
     algorithm: int
@@ -93,21 +93,23 @@ class Component:
         return 1.0 - theta * (visits @ self.rest)
 
 
-def split_order(ahead: Ints) -> tuple[list[Choice], list[tuple[tuple[int, ...], tuple[int, ...]]]]:
+def split_order(
+    ahead: Ints,
+) -> tuple[list[ChoiceFactor], list[tuple[tuple[int, ...], tuple[int, ...]]]]:
     """Split a partial order into choices of its forests, and other components.
 
     ``ahead`` (algorithms,) is the bit mask of all algorithms ahead of each. A component is its
     algorithms and the bit masks, by place in the component, of those ahead of each.
 
     >>> split_order(np.array([0, 1, 1]))          # 0 is ahead of 1 and 2, which are not ordered
-    ([Choice(algorithm=0, among=7)], [])
+    ([ChoiceFactor(algorithm=0, among=7)], [])
     >>> split_order(np.array([0, 0, 3]))          # 0 and 1 are ahead of 2
     ([], [((0, 1, 2), (0, 0, 3))])
     """
     n = len(ahead)
     masks = [int(mask) for mask in ahead]
     behind = [sum(1 << j for j in range(n) if masks[j] >> i & 1) for i in range(n)]
-    choices: list[Choice] = []
+    choices: list[ChoiceFactor] = []
     components: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     left = {i for i in range(n) if masks[i] or behind[i]}
     while left:
@@ -129,7 +131,7 @@ def split_order(ahead: Ints) -> tuple[list[Choice], list[tuple[tuple[int, ...], 
             if i < j and masks[k] >> i & 1 and masks[k] >> j & 1
         )
         if is_forest:
-            choices += [Choice(i, behind[i] | 1 << i) for i in members if behind[i]]
+            choices += [ChoiceFactor(i, behind[i] | 1 << i) for i in members if behind[i]]
         else:
             place = {i: k for k, i in enumerate(members)}
             own = (sum(1 << place[j] for j in members if masks[i] >> j & 1) for i in members)

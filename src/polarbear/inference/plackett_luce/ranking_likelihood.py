@@ -335,13 +335,13 @@ class _Block(NamedTuple):
         rows = slice(start, stop)
         ties = [some for ties in self.ties if len((some := ties.slice_rankings(start, stop)).row)]
         return _Block(
-            self.time[rows],
-            self.item[rows],
-            self.known[rows],
-            self.untied_weight[rows],
-            tuple(ties),
-            self.weight[rows],
-            self.comparison[rows],
+            time=self.time[rows],
+            item=self.item[rows],
+            known=self.known[rows],
+            untied_weight=self.untied_weight[rows],
+            ties=tuple(ties),
+            weight=self.weight[rows],
+            comparison=self.comparison[rows],
         )
 
     def log_normaliser(self, theta: Floats, n_factors: int) -> Floats:
@@ -435,7 +435,13 @@ def _build_block(
         row, place = np.nonzero(part.group_size == size)
         ties.append(_Ties(row, place, part.weight[row], tie_subsets(int(size))))
     return _Block(
-        part.time, item, part.known, untied_weight, tuple(ties), part.weight, part.comparison
+        time=part.time,
+        item=item,
+        known=part.known,
+        untied_weight=untied_weight,
+        ties=tuple(ties),
+        weight=part.weight,
+        comparison=part.comparison,
     )
 
 
@@ -453,5 +459,11 @@ def _merge_rows(block: _Block) -> _Block:
     weight = np.bincount(same, block.weight[kept], minlength=len(row)).astype(np.float64)
     untied = np.where(block.untied_weight[row] > 0, weight[:, None], 0.0)
     return _Block(
-        block.time[row], item[row], block.known[row], untied, (), weight, block.comparison[row]
+        time=block.time[row],
+        item=item[row],
+        known=block.known[row],
+        untied_weight=untied,
+        ties=(),
+        weight=weight,
+        comparison=block.comparison[row],
     )

@@ -151,12 +151,12 @@ class TiedGroups:
     def take(self, rows: slice | Ints) -> "TiedGroups":
         """Return the tied groups in these rows."""
         return TiedGroups(
-            self.n_times,
-            self.time[rows],
-            self.member[rows],
-            self.behind[rows],
-            self.weight[rows],
-            self.comparison[rows],
+            n_times=self.n_times,
+            time=self.time[rows],
+            member=self.member[rows],
+            behind=self.behind[rows],
+            weight=self.weight[rows],
+            comparison=self.comparison[rows],
         )
 
 
@@ -454,4 +454,11 @@ def _merge_equal(groups: TiedGroups) -> TiedGroups:
     weight = np.bincount(same, groups.weight, minlength=len(first)).astype(np.float64)
     several = np.full(len(first), -1)
     member, behind = groups.member[first], groups.behind[first]
-    return TiedGroups(groups.n_times, groups.time[first], member, behind, weight, several)
+    return TiedGroups(
+        n_times=groups.n_times,
+        time=groups.time[first],
+        member=member,
+        behind=behind,
+        weight=weight,
+        comparison=several,
+    )

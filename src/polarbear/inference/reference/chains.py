@@ -56,16 +56,16 @@ def posterior_from_chains(
     utilities = by_chain["mu"]
     draws = utilities.reshape(-1, *utilities.shape[2:]).astype(np.float32)
     return Posterior(
-        rankings.algorithms,
-        rankings.times,
-        draws,
-        np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
-        None,
-        {name: np.ravel(values) for name, values in by_chain.items() if name != "mu"},
-        diagnostics,
-        repr(prior),
-        method,
-        rankings.clock,
-        len(utilities),
+        algorithms=rankings.algorithms,
+        times=rankings.times,
+        draws=draws,
+        weight=np.full((len(draws), 1), 1 / len(draws), dtype=np.float32),
+        mixture=None,
+        hyper={name: np.ravel(values) for name, values in by_chain.items() if name != "mu"},
+        diagnostics=diagnostics,
+        prior=repr(prior),
+        method=method,
+        clock=rankings.clock,
+        chains=len(utilities),
         instances=len(np.unique(rankings.instance[rankings.weight > 0])),
     )

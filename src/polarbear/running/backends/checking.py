@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -70,23 +70,27 @@ class CheckReport(NamedTuple):
     __repr__ = __str__
 
 
+class OfRace(TypedDict, total=False):
+    """The arguments of a race that concern what it decides and keeps."""
+
+    question: Question | None
+    budget: Budget | None
+    store: Any
+    progress: Any
+
+
 def check(
     solvers: Mapping[str, Solver] | Iterable[Solver],
     instances: Any,
     times: ArrayLike,
     *,
     direction: Direction,
-    question: Question | None = None,
-    budget: Budget | None = None,
-    store: Any = None,
     executor: Any = None,
     clock: Clock | None = None,
     limits: Limits | None = None,
     seed: int = 0,
-    fit: Any = None,
-    progress: Any = None,
-    accept_changes: bool = False,
     seconds: float = 2.0,
+    **of_race: Unpack[OfRace],
 ) -> CheckReport:
     """Run each solver once for a few seconds, and report problems before a race starts.
 
@@ -96,8 +100,8 @@ def check(
     ----------
     seconds
         How long each solver may take. By the wall or CPU clock it is observed for this long.
-    question, budget, store, fit, progress, accept_changes
-        Not used: nothing is decided, and nothing is stored.
+    of_race
+        The other arguments of a race. They are checked, but nothing is decided or stored.
 
     Examples
     --------
@@ -115,9 +119,10 @@ def check(
     >>> list(report.problems)
     ['lost']
     """
-    del store, fit, progress, accept_changes
-    check_question(question)
-    check_budget(budget).resolve_deadline(time.time())
+    for name in of_race.keys() - OfRace.__annotations__.keys():
+        raise TypeError(f"check() got an unexpected keyword argument {name!r}")
+    check_question(of_race.get("question"))
+    check_budget(of_race.get("budget")).resolve_deadline(time.time())
     setup = Setup.of(
         solvers, instances, times=times, direction=direction, clock=clock, limits=limits
     )

@@ -358,7 +358,14 @@ def make_trial_job(
     ([1.0, 2.0, 3.0], [64.0, 16.0, 4.0])
     """
     times = (float(horizon),)
-    job = Job("solver", "instance", 0, float(horizon), seed, seed)
+    job = Job(
+        algorithm="solver",
+        instance="instance",
+        repetition=0,
+        horizon=float(horizon),
+        seed=seed,
+        instance_seed=seed,
+    )
     trajectory = SharedTrajectory(times)
     return RunningJob(job, instance, trajectory, times=times, direction=direction, clock=clock)
 

@@ -171,7 +171,14 @@ class Setup:
                     "has no group 'time': give it one, or set the clock of the race to 'wall'"
                 )
         made = Instances.of(instances)
-        return cls(named, made, grid_times, direction, clock, limits or Limits())
+        return cls(
+            solvers=named,
+            instances=made,
+            times=grid_times,
+            direction=direction,
+            clock=clock,
+            limits=limits or Limits(),
+        )
 
 
 class PackedSetup(NamedTuple):

@@ -39,7 +39,7 @@ from polarbear.running.solvers.processes import (
 from polarbear.running.solvers.setup import Setup
 from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 from polarbear.running.workers.child import prepare_process, run_job
-from polarbear.running.workers.endings import Cause, Evidence, conclude, read_wait_status
+from polarbear.running.workers.endings import Cause, EndEvidence, conclude, read_wait_status
 from polarbear.running.workers.outcomes import RunOutcome
 from polarbear.running.workers.provenance import describe_worker
 
@@ -218,7 +218,7 @@ class _SupervisedRun:
         self._load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
         self._setup, self._job, self._process = setup, job, process
         self._output_end = b""
-        self._exceeded: Evidence | None = None
+        self._exceeded: EndEvidence | None = None
         self._spared: tuple[int, ...] = ()
         self._is_finished = False
         self._memory_limit = setup.limits.memory or 0.9 * get_available_memory() / n_workers
@@ -322,41 +322,41 @@ class _SupervisedRun:
         options = os.WEXITED | os.WNOHANG | os.WNOWAIT
         return os.waitid(os.P_PID, self._process.pid, options) is not None
 
-    def _find_exceeded_limit(self) -> Evidence | None:
+    def _find_exceeded_limit(self) -> EndEvidence | None:
         """Return the limit or planned end that the run has exceeded; None if it may go on."""
         now, limits = time.monotonic(), self._setup.limits
         if now >= self._started_at + limits.wall_seconds:
-            return Evidence(Cause.WALL_LIMIT, limits.wall_seconds)
+            return EndEvidence(Cause.WALL_LIMIT, limits.wall_seconds)
         if now >= self._deadline():
-            return Evidence(Cause.HORIZON)
+            return EndEvidence(Cause.HORIZON)
         if now < self._measured_at + MEASURE_SECONDS:
             return None
         self._measured_at = now
         pids = [pid for pid in find_descendants(os.getpid()) if pid not in self._spared]
         if len(pids) > limits.processes:
-            return Evidence(Cause.PROCESS_LIMIT, limits.processes)
+            return EndEvidence(Cause.PROCESS_LIMIT, limits.processes)
         max_bytes = self._memory_limit + self._process.inherited_bytes
         # The exact measurement is slow, and only needed where pages are shared.
         if (
             measure_resident_bytes(pids) > max_bytes
             and measure_proportional_bytes(pids) > max_bytes
         ):
-            return Evidence(Cause.MEMORY_LIMIT, max_bytes / 1e6)
+            return EndEvidence(Cause.MEMORY_LIMIT, max_bytes / 1e6)
         return self._find_exceeded_cpu_time(pids)
 
-    def _find_exceeded_cpu_time(self, pids: list[int]) -> Evidence | None:
+    def _find_exceeded_cpu_time(self, pids: list[int]) -> EndEvidence | None:
         """Return the CPU limit, or planned end in CPU time, that the run has exceeded, or None."""
         limit, by_cpu = self._setup.limits.cpu_seconds, self._setup.clock == "cpu"
         if limit is None and not by_cpu:
             return None
         used = measure_cpu_seconds(pids)
         if limit is not None and used > limit:
-            return Evidence(Cause.CPU_LIMIT, limit)
+            return EndEvidence(Cause.CPU_LIMIT, limit)
         trajectory = self._process.trajectory
         if not by_cpu or trajectory.started_at is None:
             return None
         is_over = used - trajectory.started_cpu_seconds > self._job.horizon + GRACE_SECONDS
-        return Evidence(Cause.HORIZON) if is_over else None
+        return EndEvidence(Cause.HORIZON) if is_over else None
 
     def _elapsed(self, usage: Usage) -> float:
         """Return the run's time by the clock of the race; 0 if only the solver knows it."""

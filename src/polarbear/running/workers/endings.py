@@ -55,14 +55,14 @@ STATUS_OF: dict[Cause, tuple[Status, str]] = {
 """The status of a run by the cause of its end, and the reason, in which the detail is filled in."""
 
 
-class Evidence(NamedTuple):
+class EndEvidence(NamedTuple):
     """The observed cause of a run's end, with a detail: the limit, the signal or the exit code."""
 
     cause: Cause
     detail: object = None
 
 
-def read_wait_status(wait_status: int) -> Evidence:
+def read_wait_status(wait_status: int) -> EndEvidence:
     """Return the cause of a process's end from its wait status.
 
     >>> killed, exited = read_wait_status(9), read_wait_status(256)
@@ -70,16 +70,16 @@ def read_wait_status(wait_status: int) -> Evidence:
     ('KILL_SIGNAL', 'SIGKILL', 'EXIT', 1)
     """
     if not os.WIFSIGNALED(wait_status):
-        return Evidence(Cause.EXIT, os.WEXITSTATUS(wait_status))
+        return EndEvidence(Cause.EXIT, os.WEXITSTATUS(wait_status))
     number = os.WTERMSIG(wait_status)
     name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
     causes = {"SIGKILL": Cause.KILL_SIGNAL, "SIGXCPU": Cause.CPU_SIGNAL}
     other = Cause.ENDING_SIGNAL if number in ENDING_SIGNALS else Cause.OTHER_SIGNAL
-    return Evidence(causes.get(name, other), name)
+    return EndEvidence(causes.get(name, other), name)
 
 
 def conclude(
-    job: Job, trajectory: SharedTrajectory, evidence: Evidence, elapsed: float
+    job: Job, trajectory: SharedTrajectory, evidence: EndEvidence, elapsed: float
 ) -> RunOutcome:
     """Return the outcome of a run, by the run's own record, else by the observed cause.
 
@@ -87,7 +87,7 @@ def conclude(
 
     >>> job, trajectory = Job("a", "1", 0, 10.0, 1, 2), SharedTrajectory((10.0,))
     >>> trajectory.record(3.0, 0.5)
-    >>> outcome = conclude(job, trajectory, Evidence(Cause.WALL_LIMIT, 60), elapsed=4.0)
+    >>> outcome = conclude(job, trajectory, EndEvidence(Cause.WALL_LIMIT, 60), elapsed=4.0)
     >>> outcome.run.status.value, outcome.run.until, outcome.why
     ('out of time', 4.0, 'over the limit of 60 seconds')
     """

@@ -30,7 +30,7 @@ from polarbear.running.solvers.processes import THREAD_VARIABLES, start_when_pos
 from polarbear.running.solvers.setup import PackedSetup, Setup, pack, unpack
 from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 from polarbear.running.workers.child import run_job
-from polarbear.running.workers.endings import STATUS_OF, Cause, Evidence, conclude
+from polarbear.running.workers.endings import STATUS_OF, Cause, EndEvidence, conclude
 from polarbear.running.workers.outcomes import LostRun, RunOutcome
 from polarbear.running.workers.provenance import describe_worker
 
@@ -83,7 +83,7 @@ class SpawnedWorker:
                 process = _start_process(self._packed, job, path)
                 exceeded = self._wait(process, job, trajectory, started_at)
                 _kill(process)
-                evidence = exceeded or Evidence(Cause.EXIT, process.returncode)
+                evidence = exceeded or EndEvidence(Cause.EXIT, process.returncode)
                 outcome = conclude(job, trajectory, evidence, elapsed=0.0)
                 trajectory.close()
         return outcome._replace(
@@ -98,19 +98,19 @@ class SpawnedWorker:
         job: Job,
         trajectory: SharedTrajectory,
         started_at: float,
-    ) -> Evidence | None:
+    ) -> EndEvidence | None:
         """Wait until the process ends, then return None; or return why it must be killed."""
         limit = self._setup.limits.wall_seconds
         while process.poll() is None:
             now = time.monotonic()
             if self._is_ended.is_set():
-                return Evidence(Cause.WORKER_CLOSED)
+                return EndEvidence(Cause.WORKER_CLOSED)
             if now > started_at + limit:
-                return Evidence(Cause.WALL_LIMIT, limit)
+                return EndEvidence(Cause.WALL_LIMIT, limit)
             solver_started_at = trajectory.started_at
             is_timed = solver_started_at is not None and self._setup.clock == "wall"
             if is_timed and now > (solver_started_at or now) + job.horizon + GRACE_SECONDS:
-                return Evidence(Cause.HORIZON)
+                return EndEvidence(Cause.HORIZON)
             time.sleep(_POLL_SECONDS)
         return None
 

@@ -216,11 +216,11 @@ def _run_program(executable: Path, data: Mapping[str, Any], settings: _Settings,
         log_ratio = np.concatenate([path["lp__"] - path["lp_approx__"] for path in paths if path])
     scalars = [key for key in columns if "." not in key and not key.endswith("__")]
     return _Run(
-        utilities,
-        {key: columns[key] for key in scalars},
-        int(columns["divergent__"].sum()) if "divergent__" in columns else 0,
-        log_ratio,
-        _collect_warnings(done.stderr),
+        utilities=utilities,
+        hyper={key: columns[key] for key in scalars},
+        divergences=int(columns["divergent__"].sum()) if "divergent__" in columns else 0,
+        log_ratio=log_ratio,
+        warnings=_collect_warnings(done.stderr),
     )
 
 
