@@ -387,7 +387,12 @@ class Race(RaceTexts):
         return self._events
 
     def in_memory(self) -> Race:
-        """Return this race with all of its events in memory, for those who read them often."""
+        """Return this race with all of its events in memory, for those who read them often.
+
+        >>> race = Race(["a", "b"], [1], direction="minimize")
+        >>> race.in_memory().events == race.events
+        True
+        """
         return self
 
     def forget(self) -> None:

@@ -35,7 +35,7 @@ from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.jobs import Job, RunId, key_of
 from polarbear.racing.ledger import Ledger, Limit, TrialRuns
 from polarbear.racing.members import Members
-from polarbear.racing.pairs import OpenPairs
+from polarbear.racing.open_pairs import OpenPairs
 from polarbear.racing.pool import Pool
 from polarbear.racing.progress import DecisionInput, PendingRun, Progress
 from polarbear.racing.questions.question import Question, View
