@@ -42,7 +42,7 @@ CONTROLS: dict[str, pb.Question] = {
     "per_member": pb.ParetoSet(fit={"draws": 500}),
     "paper": pb.PaperParetoSet(certainty=0.95, fit={"draws": 1000}),
 }
-"""Questions, with the posterior draws in a round. With ``per_member`` e-values decide, draws only plan.
+"""Questions, with the draws of a posterior. With ``per_member`` e-values decide, draws only plan.
 
 The results ``per_look`` are of an earlier rule: the posterior decided, all else as ``per_member``.
 """

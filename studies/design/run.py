@@ -50,7 +50,9 @@ def build(name: str, dimension: int) -> ManyAffine:
     return ManyAffine(int(name), dimension)
 
 
-def begin(options: Mapping[str, Mapping[str, Any]], size: Size, store: Path, slots: int) -> SolverRace:
+def begin(
+    options: Mapping[str, Mapping[str, Any]], size: Size, store: Path, slots: int
+) -> SolverRace:
     """The race with all candidates so far: it goes on where it was."""
     names = tuple(str(k) for k in range(1, size.instances + 1))
     return pb.race(

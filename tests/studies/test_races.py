@@ -17,7 +17,7 @@ def test_rounds_eliminations_and_how_long_everybody_ran():
     assert rounds[-1]["runs"] == found.spent.runs
     assert rounds[-1]["instances"] == len(found.runs.instances)
     out = [tuple(one) for each in rounds for one in each["eliminated"]]
-    assert out == [tuple(one[:3]) for one in found.eliminated.values()]
+    assert out == [(one.algorithm, one.rival, one.probability) for one in found.eliminated.values()]
     assert rounds[-1]["settled"] == sorted(found.pareto)
     number = reached(found.runs, [1.0, 2.0])
     for k, name in enumerate(found.runs.algorithms):
