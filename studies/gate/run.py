@@ -160,7 +160,7 @@ def race_highs(folder: Path, quick: bool) -> dict[str, Any]:
         budget=pb.Budget(runs=8) if quick else None,
     )
     print(found)
-    return found.to_dict()
+    return found.to_dict() | {"runs": found.spent.runs}
 
 
 def write(folder: Path) -> str:
