@@ -91,8 +91,11 @@ _COMMAND_KEYS = (
     "use_pty",
     "ended",
 )
+_QUESTION_FIELDS = [field.name for one in BY_NAME.values() for field in fields(one)]
 _QUESTION_KEYS = tuple(
-    dict.fromkeys(["kind", *(field.name for one in BY_NAME.values() for field in fields(one))])
+    key
+    for key in dict.fromkeys(["kind", *_QUESTION_FIELDS])
+    if key != "fit"  # a table of its own
 )
 _BUDGET_KEYS = tuple(field.name for field in fields(Budget))
 _LIMIT_KEYS = tuple(field.name for field in fields(Limits))
