@@ -52,7 +52,7 @@ def judge_proposals(
     is stable: when none of this number of candidates in a row has entered it. One that is
     equivalent to another does not count as new.
 
-    >>> from polarbear.inference.verdicts import Verdict
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict(label, "member", 0.9), fitness=1 / (1 + (candidate - 3) ** 2))
     >>> judgements = judge_proposals(judge, len, 4)
@@ -94,7 +94,7 @@ def make_optuna_objective(
     many directions. A trial that is dominated or removed is pruned with its fitness; Optuna has no
     pruning with several values. ``trial.user_attrs["judgement"]`` is the judgement as JSON.
 
-    >>> from polarbear.inference.verdicts import Verdict
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict(label, "member", 0.9), fitness=1 / (1 + candidate["x"] ** 2))
     >>> def suggest(trial):
@@ -164,7 +164,7 @@ class GepaAdapter:
 class GepaAcceptance:
     """GEPA's acceptance criterion: accept a proposal that is neither dominated nor removed.
 
-    >>> from polarbear.inference.verdicts import Verdict
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict("c1", "dominated", 0.99, rival="reference"), 0.2)
     >>> from types import SimpleNamespace
@@ -218,7 +218,7 @@ def evaluate_for_shinka(
     program is incorrect if it was removed, because its runs failed. ShinkaEvolve is not imported.
 
     >>> import json, tempfile
-    >>> from polarbear.inference.verdicts import Verdict
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict("c1", "member", 0.9), fitness=len(candidate) / 100)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -257,7 +257,7 @@ def make_llamea_evaluator(judge: JudgeFunction) -> Callable[..., Any]:
     prompt about a solution.
 
     >>> from types import SimpleNamespace
-    >>> from polarbear.inference.verdicts import Verdict
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict("c1", "member", 0.9), fitness=0.7, label=label)
     >>> solution = SimpleNamespace(code="...", name="Walk", add_metadata=lambda *_: None)
