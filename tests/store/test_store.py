@@ -198,10 +198,7 @@ def test_a_race_goes_on_where_its_store_ends(where):
     stored = 0
     while True:
         with open_store(where) as store:  # the same call again and again
-            if store.n_events:
-                race = restore(store.read())
-            else:
-                race = race_of(seed=3)
+            race = restore(store.read()) if store.n_events else race_of(seed=3)
             before = store.n_events
             for _ in range(3):
                 jobs = race.ask()
