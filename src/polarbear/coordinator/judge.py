@@ -56,8 +56,11 @@ WAIT_SECONDS = 0.05
 
 _FOLDER = re.compile(r"\([^()\n]*[/\\](?=[^()/\\\n]+, line \d)")  # before the name of a file
 
-BUDGET = Budget(runs=200, failures=3)
+BUDGET = Budget(runs=200)
 """The default limits of a candidate."""
+
+MAX_FAILURES = 3
+"""How many runs of a candidate may fail, unless its budget says it."""
 
 
 class Judge:
@@ -139,6 +142,8 @@ class Judge:
             limits = replace(limits, environment=())
         self._make_solver, self._reference = make_solver, reference
         self._question, self._budget = check_question(question), check_budget(budget)
+        if self._budget.failures is None:
+            self._budget = replace(self._budget, failures=MAX_FAILURES)
         self._executor, self._seed = executor, seed
         self._setup = Setup.of(
             {REFERENCE: self._make_candidate_solver(reference, seed)},

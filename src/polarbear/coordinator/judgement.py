@@ -20,7 +20,7 @@ from polarbear.racing.codec import from_plain, to_plain
 Detail = Literal["short", "long"]
 
 REJECTED: frozenset[Kind] = frozenset({"dominated", "removed", "failed", "not chosen"})
-"""The statuses of candidates that are not accepted."""
+"""The verdicts about candidates that are not accepted."""
 
 AHEAD, BEHIND = 0.55, 0.45
 """Win rates from which on a text calls a candidate ahead of, or behind, an algorithm."""
@@ -159,7 +159,10 @@ class Judgement:
         return from_plain(cls, {name: plain[name] for name in plain if name in names})
 
     def _list_lines(self) -> list[str]:
-        lines = [f"Status: {self._describe_status()}.", f"Fitness: {self._describe_fitness()[8:]}."]
+        lines = [
+            f"Verdict: {self._describe_status()}.",
+            f"Fitness: {self._describe_fitness()[8:]}.",
+        ]
         clock, rival = self.verdict.clock, self.rival
         rates = _list_rates(self.times, self.win_rates, clock)
         if rates and self.verdict.kind != "baseline":

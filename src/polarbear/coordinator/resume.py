@@ -14,6 +14,7 @@ from polarbear.errors import DataError, StoreError
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Identified, Started
 from polarbear.racing.questions.question import Question
+from polarbear.racing.questions.stored import UnknownQuestion
 from polarbear.racing.race import Race
 from polarbear.running.solvers.identity import (
     check_distinct_files,
@@ -70,6 +71,11 @@ def begin_or_resume(
     _compare_models(first, question, store.name)
     question = question.at(setup.times, setup.clock)
     race = restore_race(store, question=question, kind=kind)
+    if isinstance(race.question, UnknownQuestion):
+        raise StoreError(
+            f"the race in {store.name} has a question of your own, {race.question.name}: pass the "
+            "same question= again"
+        )
     known = {*race.pareto, *race.eliminated, *race.removed}
     _require_solvers(race, setup, store.name)
     setup, identity = _compare_names(race, setup, store.name)

@@ -100,7 +100,7 @@ def render_table(
     if rated is not None:
         digits = len(_format_rating(0.0, float(rated.deviation[shown].max()))) - len("0.000()")
         columns += [f"S[table-format=1.3({digits})]"] * len(shown)
-    head = ["Algorithm", "Verdict", "{$P$(member)}"]
+    head = ["Algorithm", "Status", "{$P$(member)}"]
     lines = [f"% {line}" for line in note.splitlines()]
     lines += [
         r"% \usepackage{booktabs,siunitx}   siunitx: version 3 or newer",

@@ -395,7 +395,7 @@ def compare_readings(
         best = f"the most likely best at the end is {first} if they finished, {second} if cut"
         changes = f"{changes}; {best}" if changes else f"T{best[1:]}"
     if not changes:
-        return f"{why}. Read as finished or as cut, every algorithm has the same status."
+        return f"{why}. Read as finished or as cut, the verdict about every algorithm is the same."
     which = (
         "Say which with ended='finished' or ended='cut' (--ended on the command line); if they "
         "differ, in a column 'status'"

@@ -39,7 +39,9 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     a race, which may end it by the regret, uses all draws.
     """
     question = state.setup.question
-    decides = isinstance(question, PaperParetoSet)
+    decides = question.posterior_for == "decision"
+    if decides and not isinstance(question, PaperParetoSet):
+        return None  # a question of the user's own decides with all draws
     if rankings is None or not (fit is default_fit if decides else _has_default_model(fit)):
         return None
     n = len(rankings.algorithms)

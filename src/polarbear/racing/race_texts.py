@@ -20,7 +20,7 @@ from polarbear.racing.status import RaceStatus, render_status_card
 
 
 class _RaceLike(Protocol):
-    """The interface of a race, or of the result of one."""
+    """What the texts need of a race."""
 
     @property
     def status(self) -> RaceStatus: ...
@@ -33,7 +33,7 @@ class _RaceLike(Protocol):
 
 
 class RaceTexts:
-    """Methods of races and their results that return texts: status, table, methods paragraph."""
+    """The methods of a race that return texts: status, table, methods paragraph."""
 
     def __str__(self: _RaceLike) -> str:
         return str(self.status)

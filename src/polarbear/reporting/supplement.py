@@ -44,7 +44,7 @@ Verify it:    pip install 'polarbear-race=={version}'
 
 events.jsonl    everything that happened, in order, one event on a line: runs, requests, decisions
 runs.csv        the runs that count, as a long table
-decisions.json  every decision: eliminations, statuses, open pairs
+decisions.json  every decision: verdicts, open pairs
 race.json       seed, times, question, model, and the status of the race at the end
 versions.json   the software that made this file, and the software of the worker processes
 methods.txt     the methods paragraph of a paper

@@ -120,7 +120,11 @@ def question_from_plain(plain: Mapping[str, Any]) -> Question:
     kind = BY_NAME[name]
     known = [field.name for field in fields(kind) if field.name != "fit"]
     for unknown in sorted(set(content) - set(known)):
-        of = [other for other, one in BY_NAME.items() if unknown in {f.name for f in fields(one)}]
+        of = [
+            other
+            for other, one in BY_NAME.items()
+            if unknown in {f.name for f in fields(one)} - {"fit"}
+        ]
         hint = f"{format_list(of)} has it" if of else suggest_name(unknown, known)
         raise DataError(f"{unknown}={content[unknown]!r}: {name} has no {unknown!r}; {hint}")
     for one in fields(kind):
