@@ -154,7 +154,13 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
         _write_report(posterior, arguments.report, arguments, arguments.certainty, losses)
-    lines = [str(posterior if runs is None else runs), "", str(verdict), "", _format_table(posterior)]
+    lines = [
+        str(posterior if runs is None else runs),
+        "",
+        str(verdict),
+        "",
+        _format_table(posterior),
+    ]
     lines += ["", str(losses)] if losses else []
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
         lines += ["", f"{name}: {path}"] if path else []
