@@ -225,9 +225,8 @@ class SolverRace(Race):
 
         It first runs on the instances that others have run on. Earlier decisions stay. A solver
         that is racing already is not added twice, so that a script may be run again. Other code
-        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`) or the store
-        accepts changes (:meth:`Store.accept_changes`). ``max_runs``, ``max_time`` and ``trial`` are
-        those of :meth:`Race.add`.
+        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`). ``max_runs``,
+        ``max_time`` and ``trial`` are those of :meth:`Race.add`.
         """
         if solver is not None:
             self._take_solvers({algorithm: solver})

@@ -83,9 +83,7 @@ def check(
     clock: Clock | None = None,
     limits: Limits | None = None,
     seed: int = 0,
-    fit: Any = None,
     progress: Any = None,
-    accept_changes: bool = False,
     seconds: float = 2.0,
 ) -> CheckReport:
     """Run each solver once for a few seconds, and report problems before a race starts.
@@ -96,7 +94,7 @@ def check(
     ----------
     seconds
         How long each solver may take. By the wall or CPU clock it is observed for this long.
-    question, budget, store, fit, progress, accept_changes
+    question, budget, store, progress
         Not used: nothing is decided, and nothing is stored.
 
     Examples
@@ -115,7 +113,7 @@ def check(
     >>> list(report.problems)
     ['lost']
     """
-    del store, fit, progress, accept_changes
+    del store, progress
     check_question(question)
     check_budget(budget).resolve_deadline(time.time())
     setup = Setup.of(
