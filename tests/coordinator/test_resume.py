@@ -311,7 +311,7 @@ def test_changes_are_accepted_once_also_if_there_were_none(tmp_path):
         accept_changes(path)
 
 
-def count_keys(job):
+def count_keys(_):
     """How many of three variables a run sees, as its value."""
     yield 10, sum(name in os.environ for name in ("A_KEY", "B_KEY", "PATH"))
 

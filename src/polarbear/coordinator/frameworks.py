@@ -52,6 +52,7 @@ def judge_proposals(
     is stable: when none of this number of candidates in a row has entered it. One that is
     equivalent to another does not count as new.
 
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict(label, "member", 0.9), fitness=1 / (1 + (candidate - 3) ** 2))
     >>> judgements = judge_proposals(judge, len, 4)
@@ -93,6 +94,7 @@ def make_optuna_objective(
     many directions. A trial that is dominated or removed is pruned with its fitness; Optuna has no
     pruning with several values. ``trial.user_attrs["judgement"]`` is the judgement as JSON.
 
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict(label, "member", 0.9), fitness=1 / (1 + candidate["x"] ** 2))
     >>> def suggest(trial):
@@ -162,6 +164,7 @@ class GepaAdapter:
 class GepaAcceptance:
     """GEPA's acceptance criterion: accept a proposal that is neither dominated nor removed.
 
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict("c1", "dominated", 0.99, rival="reference"), 0.2)
     >>> from types import SimpleNamespace
@@ -215,6 +218,7 @@ def evaluate_for_shinka(
     program is incorrect if it was removed, because its runs failed. ShinkaEvolve is not imported.
 
     >>> import json, tempfile
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict("c1", "member", 0.9), fitness=len(candidate) / 100)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -253,13 +257,14 @@ def make_llamea_evaluator(judge: JudgeFunction) -> Callable[..., Any]:
     prompt about a solution.
 
     >>> from types import SimpleNamespace
+    >>> from polarbear import Verdict
     >>> def judge(candidate, *, label=""):
     ...     return Judgement(Verdict("c1", "member", 0.9), fitness=0.7, label=label)
     >>> solution = SimpleNamespace(code="...", name="Walk", add_metadata=lambda *_: None)
     >>> solution.set_scores = lambda fitness, feedback: print(fitness, feedback.splitlines()[0])
     >>> evaluate = make_llamea_evaluator(judge)
     >>> _ = evaluate([solution], [])
-    0.7 Status: a member of the Pareto set (P in set 0.900).
+    0.7 Status: a member of the Pareto set (P = 0.900 that it is a member).
     """
 
     def evaluate(solutions: Any, *rest: Any) -> Any:

@@ -138,7 +138,8 @@ class Judge:
         if limits.environment is None:
             limits = replace(limits, environment=())
         self._make_solver, self._reference = make_solver, reference
-        self._question, self._budget = check_question(question), check_budget(budget)
+        self._question = check_question(question)
+        self._budget = check_budget(budget).resolve_deadline(time.time())
         self._executor, self._seed = executor, seed
         self._setup = Setup.of(
             {REFERENCE: self._make_candidate_solver(reference, seed)},
