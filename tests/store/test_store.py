@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from killing import fork
 from polarbear.data.run import Run, Status
 from polarbear.errors import DataError, StoreError
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Decision, Open
-from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -198,10 +198,7 @@ def test_a_race_goes_on_where_its_store_ends(where):
     stored = 0
     while True:
         with open_store(where) as store:  # the same call again and again
-            if store.n_events:
-                race = restore(store.read())
-            else:
-                race = race_of(seed=3)
+            race = restore(store.read()) if store.n_events else race_of(seed=3)
             before = store.n_events
             for _ in range(3):
                 jobs = race.ask()
