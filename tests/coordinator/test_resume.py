@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -566,6 +567,27 @@ def test_corrected_code_after_withdrawal_by_add():
         result.add("own", constant(0))
         result.resume()
         assert result.verdict("own").kind == "member"
+
+
+def halve_draws(rankings, *, seed):
+    return pb.fit(rankings, seed=seed, draws=500)
+
+
+def test_another_question_keeps_the_model(tmp_path):
+    """Also a function, of which the store has the name alone."""
+    call, question = base(tmp_path / "race.db"), pb.PaperParetoSet(fit=halve_draws)
+    pb.race(**call, question=question).close()
+    call["budget"] = pb.Budget(runs=8, batch=(2, 2))
+    with pb.race(**call, question=replace(question, certainty=0.99)) as result:
+        assert result.question.certainty == 0.99
+        assert result.posterior.draws.shape[0] <= 500
+        assert not any("cannot hold" in note for note in result.posterior.diagnostics.notes)
+        result.extend(pb.PaperParetoSet(certainty=0.999))
+        assert result.fit is halve_draws
+        with pytest.raises(DataError, match="the model of a race stays: it is .*halve_draws"):
+            result.extend(pb.PaperParetoSet(fit={"prior": "GP"}))
+    with pytest.raises(StoreError, match="was started with another model"):
+        pb.race(**call, question=pb.PaperParetoSet(certainty=0.99))
 
 
 @pytest.mark.slow

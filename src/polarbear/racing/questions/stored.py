@@ -64,15 +64,18 @@ class UnknownQuestion(Question):
 def recognise(known: Question, question: Question | None) -> Question:
     """Return the user's question if that is what a store knows by its name and fields.
 
+    Otherwise return what the store knows, with the user's fit.
+
     >>> recognise(ParetoSet(), None)
     ParetoSet(certainty=0.95, epsilon=0.05, resolution='at_par', errors='per_member', classes=())
     """
-    if question is None or question == known:
-        return question or known
-    if not isinstance(known, UnknownQuestion):
+    if question is None:
         return known
-    stored = json.loads(json.dumps(question_to_plain(question)))
-    return question if stored == question_to_plain(known) else known
+    recognised = known
+    if isinstance(known, UnknownQuestion):
+        stored = json.loads(json.dumps(question_to_plain(question)))
+        recognised = question if stored == question_to_plain(known) else known
+    return replace(recognised, fit=known.fit if question.fit is None else question.fit)
 
 
 def question_to_plain(question: Question) -> dict[str, Any]:

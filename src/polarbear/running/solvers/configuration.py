@@ -91,8 +91,9 @@ _COMMAND_KEYS = (
     "use_pty",
     "ended",
 )
+_QUESTION_FIELDS = [field.name for kind in BY_NAME.values() for field in fields(kind)]
 _QUESTION_KEYS = tuple(
-    dict.fromkeys(["kind", *(field.name for one in BY_NAME.values() for field in fields(one))])
+    dict.fromkeys(["kind", *(name for name in _QUESTION_FIELDS if name != "fit")])  # it is a table
 )
 _BUDGET_KEYS = tuple(field.name for field in fields(Budget))
 _LIMIT_KEYS = tuple(field.name for field in fields(Limits))
