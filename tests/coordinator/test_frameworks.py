@@ -19,7 +19,9 @@ import pytest
 import polarbear as pb
 from design_loops import LOOPS, QuietLogger
 from judging import PROPOSALS, code, make_judge, make_loop_judge
+from polarbear.coordinator.judgement import Failures
 from polarbear.errors import DataError
+from polarbear.inference.verdicts import Verdict
 
 
 @pytest.mark.slow
@@ -46,6 +48,10 @@ def test_optuna_maximises_the_fitness_and_prunes(tmp_path):
     assert front.best_trials[0].values == study.best_trial.user_attrs["judgement"]["prob_ahead"]
 
 
+def make_judgement(name, kind, fitness=0.5, **more):
+    return pb.Judgement(Verdict(name, kind), fitness, **more)
+
+
 def test_proposals_know_the_judgements_before():
     seen = []
 
@@ -54,7 +60,7 @@ def test_proposals_know_the_judgements_before():
         return str(len(seen))
 
     def judge(candidate, *, label=""):
-        return pb.Judgement(candidate, "member", 0.9, float(candidate), label=label)
+        return make_judgement(candidate, "member", float(candidate), label=label)
 
     judgements = pb.frameworks.judge_proposals(judge, propose, 5, n_evaluators=2)
     assert [judgement.name for judgement in judgements] == ["1", "2", "3", "4", "5"]
@@ -70,7 +76,7 @@ def test_a_loop_ends_when_the_set_is_stable():
     kinds = ["dominated", "dominated", "undecided", "removed", "equivalent", "dominated", "member"]
 
     def judge(candidate, *, label=""):
-        return pb.Judgement(label, candidate, None, 0.5)
+        return make_judgement(label, candidate)
 
     def count(patience):
         proposals = iter(kinds)
@@ -83,7 +89,7 @@ def test_a_loop_ends_when_the_set_is_stable():
 def test_shinka_gets_the_two_files(tmp_path):
     def judge(candidate):
         assert "EVOLVE" not in candidate
-        return pb.Judgement("c1", "removed", None, 0.0, failure="ZeroDivisionError")
+        return make_judgement("c1", "removed", 0.0, failures=Failures(4, "ZeroDivisionError"))
 
     (tmp_path / "main.py").write_text("# EVOLVE-BLOCK-START\nsolve = 3\n# EVOLVE-BLOCK-END\n")
     pb.frameworks.evaluate_for_shinka(judge, tmp_path / "main.py", tmp_path / "results")
@@ -92,7 +98,7 @@ def test_shinka_gets_the_two_files(tmp_path):
         for name in ("metrics", "correct")
     )
     assert metrics["combined_score"] == 0.0
-    assert metrics["public"]["status"] == "removed"
+    assert metrics["public"]["verdict"] == "removed"
     assert "Reason: ZeroDivisionError" in metrics["text_feedback"]
     assert correct["correct"] is False
     assert "ZeroDivisionError" in correct["error"]
@@ -112,7 +118,7 @@ class Solution:
 
 
 def judge_by_length(candidate, *, label=""):
-    return pb.Judgement("c1", "member", 0.9, len(candidate) / 10, label=label)
+    return make_judgement("c1", "member", len(candidate) / 10, label=label)
 
 
 def test_llamea_evaluates_populations_and_single_solutions():
@@ -167,12 +173,12 @@ def test_frameworks_run_a_loop(tmp_path, framework):
     (store,) = tmp_path.rglob("race.db")
     judge = make_loop_judge(store.parent)
     judgements = judge.judgements()
-    kinds = Counter(judgement.status for judgement in judgements)
+    kinds = Counter(judgement.verdict.kind for judgement in judgements)
     assert kinds["dominated"] >= 5
     assert kinds["removed"] >= 3
     assert len(judgements) < len(PROPOSALS)  # the copy with another comment is not judged again
     assert sum(judgement.copy_of is not None for judgement in judgements) >= 1
-    assert any("ZeroDivisionError" in judgement.failure for judgement in judgements)
+    assert any("ZeroDivisionError" in judgement.failures.why for judgement in judgements)
     assert judge.status().n_runs <= 16 * (len(judgements) + 1)
     # The judgement is found in the next prompt about a program.
     assert sum("Fitness: 0." in prompt for prompt in loop.prompts) >= len(loop.prompts) // 2

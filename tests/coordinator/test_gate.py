@@ -135,6 +135,30 @@ def test_the_message_on_a_wrong_tolerance(tmp_path, capsys, epsilon):
     assert "expected above 0 and below 0.5" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("question", [pb.ParetoSet(), NoWorse("new"), NoWorse, "old"])
+def test_a_gate_asks_one_question(question):
+    """Before anything runs."""
+    with pytest.raises(pb.DataError, match=r"question=.*: expected NoWorse\('old', \.\.\.\)"):
+        pb.gate(print, print, range(9), [1], direction="minimize", question=question)
+
+
+def test_the_question_of_a_gate_is_in_its_result():
+    def old(job):
+        yield 1, job.rng.random()
+
+    question = NoWorse("old", epsilon=0.2, certainty=0.8)
+    made = pb.gate(old, old, range(200), [1], direction="minimize", executor=1, question=question)
+    assert (made.answer, made.verdict.kind) == ("pass", "passed")
+    assert (made.verdict.epsilon, made.verdict.certainty) == (0.2, 0.8)
+    assert made.verdict.clock == "evaluations"
+    assert (
+        "not behind by more than 0.2 at any time; this is wrong with probability at most 0.2."
+        in (made.guarantee)
+    )
+    assert 0 < len(made.verdict.decisive) <= made.instances
+    assert made.spent.runs == 2 * made.instances
+
+
 @pytest.mark.slow
 def test_a_gate_of_functions_resumes(tmp_path):
     def old(job):
@@ -149,7 +173,8 @@ def test_a_gate_of_functions_resumes(tmp_path):
     assert first.ended == "budget of runs spent"
     again = pb.gate(old, same, range(4000), [1], budget=pb.Budget(runs=200), **options)
     assert again.answer in ("pass", "undecided")
-    assert again.runs > first.runs
+    assert again.spent.runs > first.spent.runs > 0
+    assert again.spent.time > first.spent.time
     assert again.times[0].wins + again.times[0].losses == again.instances
     assert again.times[0].low < again.times[0].estimate < again.times[0].high
     assert "No regression gate" in again.markdown()

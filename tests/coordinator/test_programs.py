@@ -46,7 +46,7 @@ def test_an_added_program_must_exist(tmp_path):
     with race(GOOD, tmp_path) as result:
         with pytest.raises(SolverError, match="third: cannot start 'no-such-program'"):
             result.add("third", pb.Command(["no-such-program"], pattern=GOOD.pattern))
-        assert "third" not in result.race.state.members.racing
+        assert "third" not in result.state.members.racing
 
 
 @pytest.mark.slow
@@ -59,4 +59,4 @@ def test_a_pattern_without_match_is_reported_after_one_run(tmp_path, capsys):
     assert "which began: best so far: 3" in why
     assert "(4 runs, on " in why
     main(["status", str(tmp_path / "race.db"), "--json"])
-    assert json.loads(capsys.readouterr().out)["failures"] == {"other": why}
+    assert json.loads(capsys.readouterr().out)["runs"]["why"] == {"other": why}

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -66,6 +67,11 @@ def folder(tmp_path):
 def events_of(path):
     with pb.open_store(path, read_only=True) as store:
         return list(store.read())
+
+
+def accept_changes(path):
+    with pb.open_store(path) as store:
+        store.accept_changes()
 
 
 def assert_sound(path):
@@ -147,11 +153,11 @@ def test_paths_in_python_are_named_as_written_and_known_by_content(folder, monke
     some = {"times": [10], "direction": "minimize", "executor": 1, "store": "python.db"}
     pb.race(both, names, budget=pb.Budget(runs=4), **some).close()
     absolute = [str(folder / name) for name in names]
-    with pytest.raises(StoreError, match=r"'instances/f\d.txt' is now '/.*accept_changes=True"):
+    with pytest.raises(StoreError, match=r"'instances/f\d.txt' is now '/.*accept_changes\(\)"):
         pb.race(both, absolute, budget=pb.Budget(runs=8), **some)
+    accept_changes("python.db")
     for _ in range(2):  # accepted once, and remembered
-        budget = pb.Budget(runs=8)
-        result = pb.race(both, absolute, budget=budget, accept_changes=_ == 0, **some)
+        result = pb.race(both, absolute, budget=pb.Budget(runs=8), **some)
         assert set(result.runs.instances) <= set(names)
         result.close()
 
@@ -254,6 +260,10 @@ WRONG = {
         {"limits": pb.Limits(wall_seconds=9)},
         "the limit wall_seconds was 60 and is 9",
     ),
+    "another environment": (
+        {"limits": pb.Limits(wall_seconds=60, environment=["A_*"])},
+        "the limit environment was None and is ['A_*']",
+    ),
     "another function": (
         {"solvers": {"a": partial(search_otherwise, scale=1.0), "b": partial(search, scale=2.0)}},
         "solver 'a' has changed: its code",
@@ -277,14 +287,53 @@ def test_changes_are_refused_or_recorded(tmp_path, kind):
     before = events_of(path)
     change, message = WRONG[kind]
     again = {**base(path), "budget": pb.Budget(runs=8, batch=(2, 2)), **change}
-    with pytest.raises(StoreError, match=re.escape(message) + ".*accept_changes=True"):
+    with pytest.raises(StoreError, match=re.escape(message) + r".*accept_changes\(\)"):
         pb.race(**again)
     assert events_of(path) == before
     if kind != "a program":
-        pb.race(**again, accept_changes=True).close()
-        (accepted,) = [e for e in events_of(path)[len(before) :] if isinstance(e, Identified)]
+        accept_changes(path)
+        pb.race(**again).close()
+        first, accepted = [e for e in events_of(path)[len(before) :] if isinstance(e, Identified)]
+        assert first == Identified(accepts_changes=True)
         assert any(message in change for change in accepted.changes)
         pb.race(**again).close()  # it is what the store knows now
+        with pytest.raises(StoreError, match="differ from those of the race"):
+            pb.race(**base(path))  # accepted once
+
+
+def test_changes_are_accepted_once_also_if_there_were_none(tmp_path):
+    path = tmp_path / "race.db"
+    accept_changes(path)  # of a race that has not begun
+    for _ in range(2):
+        pb.race(**base(path)).close()
+        changed, _ = WRONG["other limits"]
+        with pytest.raises(StoreError, match="differ from those of the race"):
+            pb.race(**{**base(path), **changed})
+        accept_changes(path)
+
+
+def count_keys(_):
+    """How many of three variables a run sees, as its value."""
+    yield 10, sum(name in os.environ for name in ("A_KEY", "B_KEY", "PATH"))
+
+
+@pytest.mark.parametrize(("environment", "seen"), [(None, 3), ([], 1), (["A_*"], 2), (["*"], 3)])
+def test_runs_see_the_environment_that_is_asked_for(tmp_path, monkeypatch, environment, seen):
+    for name in ("A_KEY", "B_KEY"):
+        monkeypatch.setenv(name, "secret")
+    call = {**base(tmp_path / "race.db"), "solvers": {"a": count_keys, "b": count_keys}}
+    call["limits"] = pb.Limits(environment=environment)
+    for runs in (4, 8):  # the second call resumes
+        with pb.race(**{**call, "budget": pb.Budget(runs=runs, batch=(2, 2))}) as result:
+            assert {float(run.value[0]) for run in result.runs} == {seen}
+            assert len(result.runs) == runs
+    assert os.environ["B_KEY"] == "secret"
+
+
+@pytest.mark.parametrize("wrong", ["A_KEY", 3, [3]])
+def test_an_environment_that_is_no_list_of_names_is_refused(wrong):
+    with pytest.raises(DataError, match=re.escape(f"limits: environment={wrong!r}, expected a l")):
+        pb.Limits(environment=wrong)
 
 
 @pytest.mark.slow
@@ -338,8 +387,9 @@ def test_a_round_with_only_failures_is_undone(tmp_path, store, monkeypatch):
     with pb.race(**some) as result:
         runs, rounds = result.runs, result.rounds
         monkeypatch.setitem(globals(), "BROKEN", True)
+        result.extend(budget=pb.Budget(runs=8, batch=(2, 2)))
         with pytest.raises(SolverError, match="every run of this round failed"):
-            result.extend(budget=pb.Budget(runs=8, batch=(2, 2)))
+            result.resume()
         assert (result.runs, result.rounds) == (runs, rounds)
         monkeypatch.setitem(globals(), "BROKEN", False)
         result.resume()
@@ -381,6 +431,7 @@ def test_a_result_withdraws_runs(tmp_path):
         assert result.withdraw("a", why="another licence") == 2
         assert result.n_runs == runs - 2 == len(result.runs)
         result.extend(budget=pb.Budget(runs=8, batch=(2, 2)))
+        result.resume()
         assert {run.repetition for run in result.runs if run.algorithm == "a"} >= {1}
 
 
@@ -495,7 +546,7 @@ def test_corrected_code_after_withdrawal_in_a_new_call(tmp_path):
         assert result.verdict("own").kind == "member"
         assert not result.failures
     with pb.open_store(tmp_path / "race.db", read_only=True) as store:
-        assert not store.status().failures
+        assert not store.status().runs.why
 
 
 def constant(value):
@@ -513,7 +564,30 @@ def test_corrected_code_after_withdrawal_by_add():
         with pytest.raises(StoreError, match="withdraw the old runs"):
             result.add("own", constant(0))
         result.withdraw("own", why="a bug")
-        assert result.add("own", constant(0)).status == "member"
+        result.add("own", constant(0))
+        result.resume()
+        assert result.verdict("own").kind == "member"
+
+
+def halve_draws(rankings, *, seed):
+    return pb.fit(rankings, seed=seed, draws=500)
+
+
+def test_another_question_keeps_the_model(tmp_path):
+    """Also a function, of which the store has the name alone."""
+    call, question = base(tmp_path / "race.db"), pb.PaperParetoSet(fit=halve_draws)
+    pb.race(**call, question=question).close()
+    call["budget"] = pb.Budget(runs=8, batch=(2, 2))
+    with pb.race(**call, question=replace(question, certainty=0.99)) as result:
+        assert result.question.certainty == 0.99
+        assert result.posterior.draws.shape[0] <= 500
+        assert not any("cannot hold" in note for note in result.posterior.diagnostics.notes)
+        result.extend(pb.PaperParetoSet(certainty=0.999))
+        assert result.fit is halve_draws
+        with pytest.raises(DataError, match="the model of a race stays: it is .*halve_draws"):
+            result.extend(pb.PaperParetoSet(fit={"prior": "GP"}))
+    with pytest.raises(StoreError, match="was started with another model"):
+        pb.race(**call, question=pb.PaperParetoSet(certainty=0.99))
 
 
 @pytest.mark.slow
@@ -522,6 +596,7 @@ def test_a_script_that_adds_solvers_is_resumed_with_all_of_them(tmp_path):
     with pb.race({"a": constant(1)}, range(24), [1], **options) as result:
         result.add("b", constant(1))
         result.add("c", constant(1))
+        result.resume()
         runs = result.n_runs
     how = r"'b', 'c' are racing.*Pass all solvers.*race\({..., 'b': ..., 'c': ...}"
     with pytest.raises(DataError, match=how):
@@ -529,4 +604,5 @@ def test_a_script_that_adds_solvers_is_resumed_with_all_of_them(tmp_path):
     solvers = {name: constant(1) for name in "abc"}
     with pb.race(solvers, range(24), [1], **options) as result:
         result.add("b", constant(1))  # races already
+        result.resume()
         assert result.n_runs == runs

@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from inspect import signature
 
 import pytest
@@ -14,7 +15,7 @@ import course
 import polarbear as pb
 import solvers
 from course import decisions, run, told
-from polarbear.coordinator.run_race import MAX_WORKER_LOSSES, Result
+from polarbear.coordinator.run_race import MAX_WORKER_LOSSES, SolverRace
 from polarbear.errors import DataError, SolverError, StoreError
 from polarbear.racing.events import Asked
 from polarbear.reporting.content import make_document
@@ -57,8 +58,8 @@ def test_the_same_race_wherever_it_runs(executor, undisturbed):
             result = run(executor=pool)
     else:
         result = run(executor=executor)
-    assert decisions(result.race.events) == decisions(undisturbed.race.events)
-    assert told(result.race.events) == told(undisturbed.race.events)
+    assert decisions(result.events) == decisions(undisturbed.events)
+    assert told(result.events) == told(undisturbed.events)
     assert result.posterior == undisturbed.posterior
 
 
@@ -74,9 +75,9 @@ def test_the_same_race_on_dask(workers, undisturbed):
         distributed.Client(cluster) as client,
     ):
         result = run(executor=client)
-    assert 1 <= len(result.race.state.ledger.workers) <= workers  # which process made a run is kept
-    assert decisions(result.race.events) == decisions(undisturbed.race.events)
-    assert told(result.race.events) == told(undisturbed.race.events)
+    assert 1 <= len(result.state.ledger.workers) <= workers  # which process made a run is kept
+    assert decisions(result.events) == decisions(undisturbed.events)
+    assert told(result.events) == told(undisturbed.events)
 
 
 @pytest.mark.slow
@@ -92,14 +93,14 @@ def test_the_same_call_resumes(tmp_path, undisturbed):
         assert result.eliminated == undisturbed.eliminated
         assert result.spent == undisturbed.spent
         assert result.runs == undisturbed.runs
-        assert result.race.events == []  # they are in the store
+        assert result._events == []  # they are in the store
         posterior, rounds = result.posterior, result.rounds
     with run(path) as result:
         assert result.ended == undisturbed.ended
         assert result.n_runs == undisturbed.n_runs  # nothing was run again
         assert result.posterior == posterior
     with pb.open_store(path, read_only=True) as store:
-        assert store.status().n_rounds == rounds
+        assert store.status().counts.rounds == rounds
 
 
 @pytest.mark.slow
@@ -108,16 +109,17 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
     solvers = {name: course.solver(skill) for name, skill in names.items()}
     some = {
         "direction": "maximize",
-        "question": course.QUESTION,
+        "question": replace(course.QUESTION, fit=course.quick),
         "budget": course.BUDGET,
-        "fit": course.quick,
         "executor": 1,
     }
     path = tmp_path / "race.db"
     with pb.race(solvers, course.instance, course.TIMES, store=path, **some) as result:
         assert result.pareto == ("good",)
-        status = result.add("worst", course.solver(course.SKILL["worst"]))
-        assert status.status == "dominated"
+        result.add("worst", course.solver(course.SKILL["worst"]))
+        assert result.verdict("worst").kind == "undecided"  # nothing has run yet
+        result.resume()
+        assert result.verdict("worst").kind == "dominated"
         runs = result.n_runs
     more = {
         **solvers,
@@ -130,6 +132,7 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
         result.remove("late", "to see")
         assert result.pareto == ("good",)
         result.extend(pb.ParetoSet(certainty=0.99), budget=pb.Budget(runs=400))
+        result.resume()
         assert all(one.probability >= 0.99 for one in result.eliminated.values())
     with pytest.raises(DataError, match="'good' is racing in .*race.db, but is not among"):
         pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
@@ -152,7 +155,7 @@ def test_another_race_in_the_store_is_refused(tmp_path, change, message):
         "times": course.TIMES,
         "direction": "maximize",
         "executor": 1,
-        "fit": course.quick,
+        "question": pb.ParetoSet(fit=course.quick),
         "store": path,
         "budget": pb.Budget(runs=10),
     }
@@ -205,7 +208,7 @@ def test_a_round_in_which_all_runs_fail_ends_the_race(place, tmp_path):
             store=tmp_path / "race.db",
         )
     with pb.open_store(tmp_path / "race.db") as store:  # it was let go
-        assert store.status().n_rounds == 0
+        assert store.status().counts.rounds == 0
         assert store.status().n_runs == 0
 
 
@@ -280,8 +283,8 @@ def test_lost_runs_are_repeated_and_count_once(monkeypatch, undisturbed):
     start = run_race.start_backend
     monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), None))
     result = run()
-    assert decisions(result.race.events) == decisions(undisturbed.race.events)
-    unlucky = next(e.jobs[0].key for e in undisturbed.race.events if isinstance(e, Asked))
+    assert decisions(result.events) == decisions(undisturbed.events)
+    unlucky = next(e.jobs[0].key for e in undisturbed.events if isinstance(e, Asked))
     monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), unlucky))
     result = run()
     (killed,) = [run_ for run_ in result.runs if run_.status == pb.Status.KILLED]
@@ -326,7 +329,7 @@ def test_a_run_that_is_killed_from_outside_is_made_again_once(tmp_path, times):
 @pytest.mark.slow
 def test_the_text_of_an_undecided_result():
     result = run(question=pb.ParetoSet(epsilon=0.001), budget=pb.Budget(runs=60, batch=(4, 4)))
-    assert isinstance(result, Result)
+    assert isinstance(result, SolverRace)
     assert not result.resolved
     assert "to go" in str(result)
 
@@ -435,7 +438,8 @@ def test_a_round_in_which_a_newcomer_alone_fails_is_kept():
 
     with run(question=pb.ParetoSet(), budget=pb.Budget(batch=(4, 4))) as result:
         before = result.n_runs
-        status = result.add("broken", broken)
+        result.add("broken", broken)
+        result.resume()
         assert result.n_runs > before
-        assert status.status == "dominated"
+        assert result.verdict("broken").kind == "dominated"
         assert "runs failed so" in result.failures["broken"]

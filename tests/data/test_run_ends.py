@@ -139,7 +139,9 @@ def test_where_both_readings_agree_a_line_says_so():
     runs += [Run("bad", str(i), [1], [2.0 + i], 50 + i) for i in range(40)]
     posterior = pb.fit(Runs.from_records(runs, direction="minimize"), times=[10, 60])
     first = str(posterior.verdict()).splitlines()[0]
-    assert first.endswith("Read as finished or as cut, the verdict about every algorithm is the same.")
+    assert first.endswith(
+        "Read as finished or as cut, the verdict about every algorithm is the same."
+    )
 
 
 def crashing(n_failed):

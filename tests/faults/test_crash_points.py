@@ -11,6 +11,7 @@ import pytest
 import polarbear as pb
 from course import decisions, run, told
 from disturbing import BUDGET
+from marks import PYTHONPATH
 from polarbear.errors import StoreError
 from waiting import wait_until
 
@@ -19,7 +20,6 @@ HERE = Path(__file__).parents[1] / "support"
 CRASHING = """
 import os, sys
 import course
-from polarbear.coordinator.run_race import Result
 from polarbear.running.backends.dispatcher import Dispatcher
 from polarbear.store.log import Store
 
@@ -68,7 +68,7 @@ def read(path):
 def test_a_crash_at_this_place_changes_nothing(tmp_path, undisturbed, place, number):
     path = tmp_path / "race.db"
     script = [sys.executable, "-c", CRASHING, str(path), place, str(number), str(BUDGET.runs)]
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     crashed = subprocess.run(script, env=environment, timeout=600, check=False)
     assert crashed.returncode in (137, 0)  # a race may submit less often than that
     assert (crashed.returncode == 137) or place.startswith("submit")
@@ -129,7 +129,7 @@ def test_a_full_disk_stops_the_race_with_a_sentence_and_it_goes_on_later(tmp_pat
         "try:\n    course.run(sys.argv[1], 1, budget=course.short(int(sys.argv[2])))\n"
         "except pb.StoreError as error:\n    sys.exit(f'said: {error}')\n"
     )
-    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     full = subprocess.run(
         [sys.executable, "-c", script, str(path), str(BUDGET.runs)],
         env=environment,

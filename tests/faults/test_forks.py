@@ -42,12 +42,15 @@ line = r"t (?P<time>\\S+) v (?P<value>\\S+)"
 words = ["sh", "-c", "echo t 1 v 0.{{seed}}"]
 program = pb.Command(words, pattern=line, clock="evaluations")
 
+def fit(rankings, *, seed):
+    return pb.fit(rankings, seed=seed, draws=100)
+
 def race(runs, **more):
     return pb.race(
         {{"python": python, "program": program, "other": python}},
         range(60), [1, 10], direction="minimize", executor=2,
-        question=pb.ParetoSet(certainty=0.999), budget=pb.Budget(batch=(8, 8), runs=runs),
-        fit=lambda rankings, seed: pb.fit(rankings, seed=seed, draws=100), **more,
+        question=pb.ParetoSet(certainty=0.999, fit=fit),
+        budget=pb.Budget(batch=(8, 8), runs=runs), **more,
     )
 
 race(24)  # all is loaded from here on, which another user may not be able to do

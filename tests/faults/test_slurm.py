@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,8 @@ import batch
 import polarbear as pb
 from course import run
 from disturbing import BUDGET, CODE, Tally, meanwhile
+from marks import PYTHONPATH
 
-HERE = Path(__file__).parents[1] / "support"
 OPTIONS = {
     "cores": 1,
     "processes": 1,
@@ -26,7 +25,7 @@ OPTIONS = {
     "walltime": "01:00:00",
     "python": sys.executable,
     "worker_extra_args": ["--lifetime", "50m", "--lifetime-stagger", "5m"],
-    "job_script_prologue": [f"export PYTHONPATH={shlex.quote(str(HERE))}"],
+    "job_script_prologue": [f"export PYTHONPATH={shlex.quote(PYTHONPATH)}"],
     "scheduler_options": {"host": "127.0.0.1", "dashboard_address": ":0"},
 }
 WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -62,14 +61,14 @@ def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     folder = tmp_path / "spool"
     command = [sys.executable, "-m", "polarbear", "worker", str(folder), "--solvers"]
     slurm.submit(
-        f"export PYTHONPATH={shlex.quote(str(HERE))}",
+        f"export PYTHONPATH={shlex.quote(PYTHONPATH)}",
         shlex.join([*command, str(tmp_path / "code.py"), "--idle", "60"]),
         options=["--array=1-3"],
     )
     tally = Tally()
     with cancelling(slurm, tally):
         spool = pb.SharedFolder(folder, patience=3.0, pause=0.05)
-        tally.race(run(executor=spool, seconds=0.02, budget=BUDGET).race.events)
+        tally.race(run(executor=spool, seconds=0.02, budget=BUDGET).events)
     assert tally.done == 1
     end = time.monotonic() + 60
     while slurm.running():  # workers leave when the race is over
@@ -94,7 +93,7 @@ def test_dask_on_slurm_makes_the_runs_of_a_race(slurm, tmp_path, monkeypatch, re
         cluster.adapt(minimum=2, maximum=2, interval="1s", wait_count=1)
         client.wait_for_workers(2, timeout=120)
         with cancelling(slurm, tally):
-            tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
+            tally.race(run(executor=client, seconds=0.05, budget=BUDGET).events)
     tally.report(report, "Dask workers as SLURM jobs (dask-jobqueue), one cancelled")
 
 

@@ -20,7 +20,7 @@ import killing
 import polarbear as pb
 from course import run
 from disturbing import BUDGET, CODE, LONG, UNTIL_GONE, Tally, meanwhile
-from marks import MARK, left
+from marks import MARK, PYTHONPATH, left
 from polarbear.coordinator.run_race import MAX_WORKER_LOSSES
 from polarbear.running.solvers.processes import find_descendants
 from waiting import children, left_of, running, wait_until
@@ -122,7 +122,7 @@ class Crew:
         command = [sys.executable, "-m", "polarbear", "worker", str(self.folder)]
         self.workers[mark] = subprocess.Popen(
             [*command, "--solvers", str(self.code)],
-            env=os.environ | {"PYTHONPATH": str(HERE), MARK: mark},
+            env=os.environ | {"PYTHONPATH": PYTHONPATH, MARK: mark},
             stdout=subprocess.DEVNULL,
         )
         return mark
@@ -165,7 +165,7 @@ def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
 
         with meanwhile(kill):
             folder = pb.SharedFolder(crew.folder, patience=2.0, pause=0.02)
-            tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).race.events)
+            tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).events)
         crew.stop()
     tally.report(report, "worker of a folder killed (SIGKILL)")
 
@@ -185,7 +185,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
     tally = Tally()
     with meanwhile(stop):
         folder = pb.SharedFolder(crew.folder, patience=1.0, pause=0.02)
-        tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).race.events)
+        tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).events)
     assert (tally.twice, tally.different) == (0, 0)
 
 
@@ -219,7 +219,7 @@ def test_workers_of_dask_are_killed_and_replaced(tmp_path, report):
         client.wait_for_workers(3, timeout=120)
         while tally.done < kills:
             with meanwhile(kill):
-                tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
+                tally.race(run(executor=client, seconds=0.05, budget=BUDGET).events)
     tally.report(report, "Dask worker killed (SIGKILL)")
 
 
@@ -241,7 +241,7 @@ def test_a_scheduler_that_is_killed_and_started_again(tmp_path, report):
                 over.wait()
 
             with meanwhile(restart):
-                tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
+                tally.race(run(executor=client, seconds=0.05, budget=BUDGET).events)
             tally.done += 1
     tally.report(report, "Dask scheduler killed and started again")
 
@@ -262,6 +262,6 @@ def test_a_worker_of_dask_that_is_stopped_is_replaced_and_may_come_back(tmp_path
             over.wait()
 
         with meanwhile(stop):
-            tally.race(run(executor=client, seconds=0.05, budget=BUDGET).race.events)
+            tally.race(run(executor=client, seconds=0.05, budget=BUDGET).events)
     tally.done = 1
     tally.report(report, "Dask worker stopped (SIGSTOP), later continued")

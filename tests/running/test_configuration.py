@@ -44,6 +44,7 @@ certainty = 0.9
 batch = [2, 4]
 [limits]
 wall_seconds = 60
+environment = ["A_KEY"]
 """
 
 
@@ -65,6 +66,7 @@ def test_a_file_says_what_to_run(race, capsys):
     assert found.setup.times == pytest.approx((1, 10, 100))
     assert found.setup.instances.names == ("a.txt",)
     assert (found.question.certainty, found.budget.batch) == (0.9, (2, 4))
+    assert found.setup.limits.environment == ("A_KEY",)
     assert (found.setup.limits.wall_seconds, found.seed, found.store) == (
         60,
         7,
@@ -79,6 +81,16 @@ def test_a_file_says_what_to_run(race, capsys):
     ("old", "new", "message"),
     [
         ("direction =", "directoin =", "unknown key 'directoin'; did you mean 'direction'?"),
+        (
+            "certainty = 0.9",
+            'certainty = 0.9\nfit = { prior = "GP" }',
+            "[question] unknown key 'fit'; it belongs at the top of the file",
+        ),
+        (
+            'environment = ["A_KEY"]',
+            'environment = "A_KEY"',
+            "[limits] environment = 'A_KEY', expected a list, ['A_KEY']",
+        ),
         ('direction = "minimize"', "", "direction is missing"),
         ("certainty", "certanty", "[question] unknown key 'certanty'; did you mean 'certainty'?"),
         ("seed = 7", 'deadline = "8h"', "unknown key 'deadline'; it belongs under [budget]"),

@@ -16,6 +16,7 @@ STORED_LIMITS = {
     "address_space": None,
     "processes": 256,
     "threads": 1,
+    "environment": None,
 }
 
 

@@ -6,11 +6,11 @@ import signal
 import subprocess
 import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
 import solvers
+from marks import PYTHONPATH
 from polarbear.cli.main import main
 from polarbear.data.run import Status
 from polarbear.errors import SolverError
@@ -54,7 +54,7 @@ def jobs_of(*algorithms, n=3):
 
 def worker(folder, code, *more):
     command = [sys.executable, "-m", "polarbear", "worker", str(folder), "--solvers", code, *more]
-    environment = os.environ | {"PYTHONPATH": str(Path(solvers.__file__).parent)}
+    environment = os.environ | {"PYTHONPATH": PYTHONPATH}
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 

@@ -178,7 +178,7 @@ def test_reasons_of_failures_and_hosts_of_runs_are_merged(tmp_path):
     merge(paths, tmp_path / "all.db")
     merge(paths, tmp_path / "all.db")  # twice is once
     with open_store(tmp_path / "all.db", read_only=True) as store:
-        why = store.status().failures["broken"]
+        why = store.status().runs.why["broken"]
         origins = store.origins()
         assert len(store.of_kind(Failed)) == 2
         assert {event.output for event in store.of_kind(Failed)} == {"licence?"}

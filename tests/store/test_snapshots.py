@@ -2,8 +2,10 @@
 
 import sqlite3
 import tempfile
+from inspect import getfile
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,9 +14,13 @@ from hypothesis import strategies as st
 from polarbear import open_store
 from polarbear.data.run import Status
 from polarbear.errors import StoreError
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
+from polarbear.racing.events import Started
 from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
+from polarbear.racing.state import State
 from polarbear.store import race_snapshot
 from polarbear.store.restoring import restore_race
 from polarbear.store.rows import blob_row
@@ -56,9 +62,11 @@ def same(path, *, uses=True):
             restore(store.read(), keep=False),
         )
         assert kept.state == replayed.state
-        orders = ("order", "pool", "wanted", "eliminated", "open", "removed", "used", "horizons")
-        for name in orders:
-            assert list(getattr(kept.state, name)) == list(getattr(replayed.state, name))
+        for part in ("members", "pairs", "pool", "ledger", "progress"):
+            both = vars(getattr(kept.state, part)), vars(getattr(replayed.state, part))
+            for one, other in zip(both[0].values(), both[1].values(), strict=True):
+                assert type(one) is type(other)
+                assert not isinstance(one, dict) or list(one) == list(other)  # in the same order
         for _ in range(2):
             jobs = kept.ask()
             assert jobs == replayed.ask()
@@ -194,6 +202,22 @@ def test_a_snapshot_of_other_events_other_code_or_another_model_is_not_used(tmp_
     rename(path)
     with open_store(path, read_only=True) as store:
         assert store.verify()[1] is None
+
+
+def find_types(kind):
+    """All classes of the package that a type is made of."""
+    if not str(getattr(kind, "__module__", "")).startswith("polarbear"):
+        return {one for part in get_args(kind) for one in find_types(part)}
+    own = kind is Question or hasattr(kind, "to_plain")  # it is stored in its own way
+    hints = () if own else get_type_hints(kind).values()
+    return {kind}.union(*map(find_types, hints))
+
+
+def test_a_snapshot_depends_on_the_code_of_all_that_it_has():
+    types = find_types(State)
+    assert {Verdict, Question, Started, State} <= types
+    assert {Path(getfile(one)) for one in types} <= {*race_snapshot.list_code()}
+    assert Path(getfile(ParetoSet)) in race_snapshot.list_code()
 
 
 @pytest.mark.parametrize("snapshot", [True, False])

@@ -5,7 +5,8 @@ import socket
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
+
+from marks import PYTHONPATH
 
 try:
     import distributed
@@ -13,7 +14,7 @@ except ImportError:
     distributed = None
 
 ENVIRONMENT = os.environ | {
-    "PYTHONPATH": str(Path(__file__).parent),
+    "PYTHONPATH": PYTHONPATH,
     "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1",
     "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "10s",
     "PYTHONWARNINGS": "ignore",

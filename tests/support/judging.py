@@ -29,7 +29,9 @@ def make_instance(rng):
 
 
 def make_judge(folder, **changes):
-    arguments = {"max_runs": 24, "executor": 2, "limits": pb.Limits(wall_seconds=30), **changes}
+    budget = pb.Budget(runs=changes.pop("max_runs", 24), failures=3)
+    limits = pb.Limits(wall_seconds=30)
+    arguments = {"budget": budget, "executor": 2, "limits": limits, **changes}
     instances = arguments.pop("instances", make_instance)
     return pb.Judge(
         folder,
@@ -43,7 +45,7 @@ def make_judge(folder, **changes):
 
 
 def judge_one(folder, text):
-    return make_judge(folder, executor=1, max_runs=16)(text).status
+    return make_judge(folder, executor=1, max_runs=16)(text).verdict.kind
 
 
 HANGING = """

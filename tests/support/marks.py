@@ -1,10 +1,16 @@
 """Processes with a mark in their environment, which all that they start inherit."""
 
+import os
 from pathlib import Path
 
 from waiting import PATIENCE, left_of
 
 MARK = "POLARBEAR_TEST_LIFE"
+
+PYTHONPATH = os.pathsep.join(
+    filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+)
+"""Where such processes find what tests share, and the package that is tested."""
 
 
 def marked(mark):

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,14 +116,13 @@ def _run_race(arguments: argparse.Namespace) -> int:
 
 
 def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store: str) -> None:
+    from polarbear.coordinator.resume import ChangedSetupError
     from polarbear.coordinator.run_race import run_race
     from polarbear.store.opening import open_store
 
-    if arguments.accept_changes:
-        with open_store(store) as opened:
-            opened.accept_changes()
     with _choose_view(arguments, store) as watch:
-        result = run_race(
+        run = partial(
+            run_race,
             race.setup,
             race.question,
             race.budget,
@@ -131,6 +131,14 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             seed=race.seed,
             progress=watch,
         )
+        try:
+            result = run()
+        except ChangedSetupError:  # a store that is refused for another reason stays as it is
+            if not arguments.accept_changes:
+                raise
+            with open_store(store) as opened:
+                opened.accept_changes()
+            result = run()
     with result:
         if not arguments.json:
             print(escape_output("\n".join(map(str, [result, *result.verdicts()]))))

@@ -272,25 +272,30 @@ def gate(
 
 
 def race_versions(
-    versions: Mapping[str, Solver], instances: Any, times: ArrayLike, **options: Any
+    versions: Mapping[str, Solver],
+    instances: Any,
+    times: ArrayLike,
+    *,
+    question: NoWorse,
+    **options: Any,
 ) -> Gate:
     """Race the versions "old" and "new" with options of :func:`race`, and return the answer."""
+    if not isinstance(question, NoWorse) or question.baseline != OLD:
+        raise DataError(f"question={question!r}: expected NoWorse({OLD!r}, ...)")
     try:
-        result = race(versions, instances, times, **options)
+        result = race(versions, instances, times, question=question, **options)
     except ChangedSetupError as error:
         raise StoreError(
             f"{error.difference}. Runs of different versions must not be mixed: pass the original "
             "versions and instances, or name a new store"
         ) from None
     with result:
-        return get_answer(result)
+        return _get_answer(result, question)
 
 
-def get_answer(result: SolverRace) -> Gate:
+def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
     """Return the gate's answer from the race of solver "new" against the baseline "old"."""
-    runs, question = result.runs, result.question
-    if not isinstance(question, NoWorse):
-        raise DataError("this race is no gate: its question is not NoWorse(...)")
+    runs = result.runs
     grid = np.array(result.times)
     silent = [name for name in (OLD, NEW) if not _has_value(runs, name, grid[-1])]
     if len(runs) and OLD in silent:

@@ -141,7 +141,8 @@ class Judge:
         if limits.environment is None:
             limits = replace(limits, environment=())
         self._make_solver, self._reference = make_solver, reference
-        self._question, self._budget = check_question(question), check_budget(budget)
+        self._question = check_question(question)
+        self._budget = check_budget(budget).resolve_deadline(time.time())
         if self._budget.failures is None:
             self._budget = replace(self._budget, failures=MAX_FAILURES)
         self._executor, self._seed = executor, seed

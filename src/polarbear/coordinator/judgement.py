@@ -149,8 +149,12 @@ class Judgement:
 
     def to_dict(self, *, show_instances: bool = False) -> dict[str, Any]:
         """Return all fields as values for JSON; names of instances only on request."""
-        shown = self.failures if show_instances else self.failures._replace(instances=())
-        return to_plain(replace(self, failures=shown), named=True)
+        shown = self
+        if not show_instances:
+            verdict = self.verdict._replace(decisive=())
+            failures = self.failures._replace(instances=())
+            shown = replace(self, verdict=verdict, failures=failures)
+        return to_plain(shown, named=True)
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:

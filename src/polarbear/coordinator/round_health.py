@@ -1,7 +1,7 @@
 """Detect broken setups: rounds in which every run fails, silent solvers, runs that do not end."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from polarbear._text import escape_text, format_list
 from polarbear.data.run import FAILED, Status
@@ -18,30 +18,31 @@ MIN_RUNS_WITHOUT_VALUE = 4
 class RoundHealth:
     """Records how the runs of a round ended, to detect a broken environment and silent solvers.
 
-    ``trusted`` are algorithms that are known to work. With these, only failures of one of them are
-    a sign of a broken environment: other algorithms may be broken themselves.
+    ``trusted`` are algorithms that are known to work. With these, only a round in which one of
+    them fails too is a sign of a broken environment: other algorithms may be broken themselves.
 
     >>> health = RoundHealth()
-    >>> health.are_suspicious([("a", True), ("b", True)])
-    True
-    >>> health.are_suspicious([("a", True), ("b", False)])
+    >>> health.is_broken(["a", "b"]), health.is_broken(["a"])
+    (True, False)
+    >>> RoundHealth(trusted=["c"]).is_broken(["a", "b"])
     False
     """
 
     def __init__(self, trusted: Collection[str] | None = None) -> None:
         self._trusted = None if trusted is None else frozenset(trusted)
-        self._any_success = False  # whether a run of this round had a value, or did not fail
+        self.any_success = False  # whether a run of this round had a value, or did not fail
+        self._failed: set[str] = set()  # algorithms with a recorded run of this round that failed
         self._n_without_value: Counter[str] = Counter()  # runs, in all rounds
         self._with_value: set[str] = set()  # algorithms that have reported a value
 
-    def are_suspicious(self, ended: Sequence[tuple[str, bool]]) -> bool:
-        """Return whether all runs of this round failed before they reported a value.
+    def is_broken(self, failed: Iterable[str]) -> bool:
+        """Return whether the environment seems to be broken, after the last run of a round.
 
-        ``ended``: the algorithms of the runs that are not recorded yet, and whether each failed so.
+        ``failed``: the algorithms of runs that are not recorded, and failed without a value.
         """
-        if self._any_success or not ended or not all(failed for _, failed in ended):
-            return False
-        return self._trusted is None or any(name in self._trusted for name, _ in ended)
+        names = self._failed.union(failed)
+        is_suspicious = self._trusted is None or not self._trusted.isdisjoint(names)
+        return len(names) > 1 and not self.any_success and is_suspicious
 
     def record_run(self, outcome: RunOutcome) -> str:
         """Record the end of a run; return a warning if its lack of values is suspicious, else "".
@@ -50,7 +51,10 @@ class RoundHealth:
         or several runs were cut.
         """
         algorithm, status = outcome.job.algorithm, outcome.run.status
-        self._any_success |= not outcome.failed_without_value
+        if outcome.failed_without_value:
+            self._failed.add(algorithm)
+        else:
+            self.any_success = True
         if outcome.has_value:
             self._with_value.add(algorithm)
         if outcome.has_value or status in FAILED:
@@ -64,7 +68,8 @@ class RoundHealth:
 
     def end_round(self) -> None:
         """Begin another round."""
-        self._any_success = False
+        self.any_success = False
+        self._failed.clear()
 
 
 def every_run_failed(why: Mapping[str, str]) -> SolverError:

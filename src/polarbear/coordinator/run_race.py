@@ -6,7 +6,8 @@ store keeps its events, and the backend executes runs.
 1. Jobs, runs and decisions are durable in the store before anything follows from them. After a
    crash the same call resumes from the store. Runs that failed before they reported a value are
    held back until another run of their round does better. If none of two or more solvers does, the
-   cause is the environment, not the solvers: the race stops, and knows nothing of these runs.
+   cause is the environment, not the solvers: the race stops, and knows nothing of these runs. With
+   retries, it knows of all attempts but the last.
 2. A run that a backend loses is submitted again. It counts as killed once it was running in
    ``MAX_WORKER_LOSSES`` losses of a worker. So is a run that was killed from outside, but once:
    whether it kills itself or fills the memory, nobody can tell.
@@ -41,6 +42,7 @@ from polarbear.racing.events import Decided, Event, Failed, Report
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.notes import make_attribution
+from polarbear.racing.planning import plan_retries
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race, check_budget, check_question
 from polarbear.racing.status import RaceStatus
@@ -223,9 +225,8 @@ class SolverRace(Race):
 
         It first runs on the instances that others have run on. Earlier decisions stay. A solver
         that is racing already is not added twice, so that a script may be run again. Other code
-        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`) or the store
-        accepts changes (:meth:`Store.accept_changes`). ``max_runs``, ``max_time`` and ``trial`` are
-        those of :meth:`Race.add`.
+        under its name is refused, unless its runs were withdrawn (:meth:`withdraw`). ``max_runs``,
+        ``max_time`` and ``trial`` are those of :meth:`Race.add`.
         """
         if solver is not None:
             self._take_solvers({algorithm: solver})
@@ -381,15 +382,14 @@ class SolverRace(Race):
     def _take_held(self, *, is_last: bool) -> None:
         """Pass finished runs to the race, unless all runs of the round so far have failed.
 
-        If these were the last ones, their failure is an error: the cause is the environment.
+        If these were the last ones, and none is made again, it is an error.
         """
-        ended = [(outcome.job.algorithm, outcome.failed_without_value) for outcome in self._held]
-        if self._health.are_suspicious(ended):
-            wanted = {*self.state.progress.wanted} - {outcome.job.key for outcome in self._held}
-            if not is_last or wanted:
+        failed = {one.job.key: one for one in self._held if one.failed_without_value}
+        if self._held and len(failed) == len(self._held) and not self._health.any_success:
+            if not is_last or self.state.progress.wanted.keys() - failed.keys():
                 return
-            retried = self.budget.retries > min(one.job.repetition for one in self._held)
-            if not retried and len({name for name, _ in ended}) > 1:
+            is_broken = self._health.is_broken(key.algorithm for key in failed)
+            if is_broken and plan_retries(self.state, failed) is None:
                 reasons: Reasons = {}
                 for outcome in self._held:
                     add_failure(reasons, Failed.of(outcome.run, outcome.why))

@@ -39,8 +39,8 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     a race, which may end it by the regret, uses all draws.
     """
     question = state.setup.question
-    decides = question.posterior_for == "decision"
-    if decides and not isinstance(question, PaperParetoSet):
+    decides = isinstance(question, PaperParetoSet)
+    if question.posterior_for == "decision" and not decides:
         return None  # a question of the user's own decides with all draws
     if rankings is None or not (fit is default_fit if decides else _has_default_model(fit)):
         return None

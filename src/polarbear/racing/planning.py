@@ -8,7 +8,7 @@ that joined late.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
 
@@ -90,20 +90,24 @@ def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str 
     return _cut_to_limits(state, runs, state.progress.n_asked)
 
 
-def plan_retries(state: State) -> Asked | None:
-    """Return retries of the runs that failed in this round; None if there are none to make."""
+def plan_retries(state: State, failed: Collection[RunId] = ()) -> Asked | None:
+    """Return retries of the runs that failed in this round; None if there are none to make.
+
+    ``failed``: runs that failed as well, but have not been told.
+    """
     pending = state.progress.pending.get(state.progress.current, {})
-    failed = [
+    again = [
         key
         for key, run in pending.items()
-        if run.failed and _count_attempts(state, key) < state.setup.budget.retries
+        if (run.failed or key in failed)
+        and _count_attempts(state, key) < state.setup.budget.retries
     ]
-    failed.sort(key=lambda key: (state.pool.used[key.instance], key))
+    again.sort(key=lambda key: (state.pool.used[key.instance], key))
     runs = [
         PlannedRun(
             _next_attempt(state, key), run.horizon, state.ledger.extends.get(key), run.before
         )
-        for key in failed
+        for key in again
         for run in (pending[key],)
     ]
     asked = _cut_to_limits(state, runs, state.progress.current) if runs else None

@@ -376,6 +376,10 @@ class Race(RaceTexts):
         """
         state = self._state
         asked = state.setup.question if question is None else check_question(question)
+        if question is not None and asked.fit is not None:
+            differences = state.setup.model.describe_differences(asked.model)
+            if differences:
+                raise DataError(f"the model of a race stays: it is {differences}; pass no fit=")
         limits = state.setup.budget if budget is None else check_budget(budget)
         self._record(Extended(asked.at(state.setup.times, state.setup.clock), limits))
 

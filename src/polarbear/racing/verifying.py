@@ -60,7 +60,10 @@ class Comparison:
         return max((abs(a - b) for a, b in pairs), default=0.0)
 
     def __str__(self) -> str:
-        recorded, replayed = _describe(self.recorded), _describe(self.replayed)
+        both = self.recorded, self.replayed
+        recorded, replayed = map(_describe, both)
+        if recorded == replayed:
+            recorded, replayed = (_describe(one, probabilities=True) for one in both)
         if recorded == replayed:
             recorded, replayed = f"{self.recorded}"[:400], f"{self.replayed}"[:400]
         return f"event {self.number:,}: recorded is {recorded}; the runs give {replayed}"
@@ -151,8 +154,8 @@ def _get_numbers(decision: Decision) -> list[float]:
     return [-1.0 if number is None else number for number in numbers]
 
 
-def _describe(event: Event | None) -> str:
-    """Return a decision or request in words."""
+def _describe(event: Event | None, *, probabilities: bool = False) -> str:
+    """Return a decision or request in words, its verdicts with probabilities if asked for."""
     if event is None:
         return "no decision"
     if isinstance(event, Asked):
@@ -161,9 +164,8 @@ def _describe(event: Event | None) -> str:
         return f"a request of round {event.round + 1} for {runs} of {names}"
     if isinstance(event, Decided):
         decision = event.decision
-        verdicts = [
-            f"{one.algorithm} {one._replace(probability=None).brief()}" for one in decision.verdicts
-        ]
+        said = decision.verdicts if probabilities else _get_claims(decision).verdicts
+        verdicts = [f"{one.algorithm} {one.brief()}" for one in said]
         pairs = format_count(len(decision.open), "open pair")
         return f"round {event.round + 1} with {pairs} ({format_list(verdicts, 12)})"
     if isinstance(event, Removed):

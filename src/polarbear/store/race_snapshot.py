@@ -170,10 +170,14 @@ def _hash(data: bytes) -> str:
 @cache
 def fingerprint_code() -> str:
     """Return a hash of the source code on which snapshots depend; empty if there is no source."""
-    package = Path(__file__).parents[1]
-    files = [package / "__init__.py"]
-    files += sorted(path for room in ("data", "racing") for path in (package / room).glob("*.py"))
     try:
-        return _hash(b"".join(path.read_bytes() for path in files))
+        return _hash(b"".join(path.read_bytes() for path in list_code()))
     except OSError:  # the package is in an archive
         return ""
+
+
+def list_code() -> list[Path]:
+    """Return the files with the source code on which snapshots depend."""
+    package = Path(__file__).parents[1]
+    rooms = sorted(path for room in ("data", "racing") for path in (package / room).rglob("*.py"))
+    return [package / "__init__.py", package / "inference" / "verdicts.py", *rooms]

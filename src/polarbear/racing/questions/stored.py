@@ -64,15 +64,18 @@ class UnknownQuestion(Question):
 def recognise(known: Question, question: Question | None) -> Question:
     """Return the user's question if that is what a store knows by its name and fields.
 
+    Otherwise return what the store knows, with the user's fit.
+
     >>> recognise(ParetoSet(), None)
     ParetoSet(certainty=0.95, epsilon=0.05, resolution='at_par', errors='per_member', classes=())
     """
-    if question is None or question == known:
-        return question or known
-    if not isinstance(known, UnknownQuestion):
+    if question is None:
         return known
-    stored = json.loads(json.dumps(question_to_plain(question)))
-    return question if stored == question_to_plain(known) else known
+    recognised = known
+    if isinstance(known, UnknownQuestion):
+        stored = json.loads(json.dumps(question_to_plain(question)))
+        recognised = question if stored == question_to_plain(known) else known
+    return replace(recognised, fit=known.fit if question.fit is None else question.fit)
 
 
 def question_to_plain(question: Question) -> dict[str, Any]:
@@ -120,11 +123,8 @@ def question_from_plain(plain: Mapping[str, Any]) -> Question:
     kind = BY_NAME[name]
     known = [field.name for field in fields(kind) if field.name != "fit"]
     for unknown in sorted(set(content) - set(known)):
-        of = [
-            other
-            for other, one in BY_NAME.items()
-            if unknown in {f.name for f in fields(one)} - {"fit"}
-        ]
+        own = {other: {one.name for one in fields(kind)} for other, kind in BY_NAME.items()}
+        of = [other for other, names in own.items() if unknown in names - {"fit"}]
         hint = f"{format_list(of)} has it" if of else suggest_name(unknown, known)
         raise DataError(f"{unknown}={content[unknown]!r}: {name} has no {unknown!r}; {hint}")
     for one in fields(kind):

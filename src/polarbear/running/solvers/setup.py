@@ -71,12 +71,12 @@ class Limits:
     environment: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.environment, str):
-            raise DataError(
-                f"limits: environment={self.environment!r}, expected a list, [{self.environment!r}]"
-            )
-        if self.environment is not None:
-            object.__setattr__(self, "environment", tuple(self.environment))
+        given = self.environment
+        if given is not None:
+            if not isinstance(given, list | tuple) or not all(isinstance(k, str) for k in given):
+                example = [given] if isinstance(given, str) else ["SLURM_*"]
+                raise DataError(f"limits: environment={given!r}, expected a list, {example}")
+            object.__setattr__(self, "environment", tuple(given))
         for name, value in vars(self).items():
             if name == "environment":
                 continue
@@ -90,7 +90,9 @@ class Limits:
         >>> Limits(wall_seconds=60).to_stored()["wall"]
         60
         """
-        return {STORED_LIMIT_NAMES.get(name, name): value for name, value in vars(self).items()}
+        stored = {STORED_LIMIT_NAMES.get(name, name): value for name, value in vars(self).items()}
+        names = None if self.environment is None else list(self.environment)
+        return {**stored, "environment": names}  # as JSON has it
 
     @classmethod
     def from_stored(cls, stored: Mapping[str, Any]) -> "Limits":
