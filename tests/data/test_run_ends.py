@@ -139,7 +139,7 @@ def test_where_both_readings_agree_a_line_says_so():
     runs += [Run("bad", str(i), [1], [2.0 + i], 50 + i) for i in range(40)]
     posterior = pb.fit(Runs.from_records(runs, direction="minimize"), times=[10, 60])
     first = str(posterior.verdict()).splitlines()[0]
-    assert first.endswith(
+    assert first.endswith("as cut, the verdict about every algorithm is the same.")
         "Read as finished or as cut, the verdict about every algorithm is the same."
     )
 
