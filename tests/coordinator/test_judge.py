@@ -216,10 +216,10 @@ def count_rounds(folder, name):
 
 @pytest.mark.slow
 def test_a_candidate_that_hangs_costs_four_time_limits(tmp_path):
-    judge = make_judge(tmp_path, limits=pb.Limits(cpu_seconds=1, wall_seconds=100))
+    judge = make_judge(tmp_path, limits=pb.Limits(cpu_seconds=0.5, wall_seconds=100))
     hanging = judge(HANGING)
     assert (hanging.status, hanging.runs, hanging.n_failed) == ("removed", 4, 4)
-    assert "over the limit of 1 CPU seconds" in hanging.failure
+    assert "over the limit of 0.5 CPU seconds" in hanging.failure
     assert count_rounds(tmp_path, hanging.name)[:2] == [1, 3]
     assert count_rounds(tmp_path, "reference") == [8]
 

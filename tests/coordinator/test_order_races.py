@@ -18,7 +18,7 @@ def make_solver(shift):
 @pytest.mark.parametrize("shift", [0.0, 1.5])
 def test_a_solver_whose_points_are_dominated_is_eliminated(shift):
     solvers = {"near": make_solver(0.0), "far": make_solver(shift)}
-    rules = pb.Rules(certainty=0.95, max_runs=120)
+    rules = pb.Rules(certainty=0.95, max_runs=64)
     result = pb.race(
         solvers, range(200), times=[1, 4], direction="minimize", clock="reported", rules=rules
     )

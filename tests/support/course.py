@@ -32,12 +32,12 @@ RULES = pb.Rules(
 
 
 def short(runs=RULES.max_runs):
-    """The rules of a race of fewer runs, for tests that have little time."""
-    return replace(RULES, max_runs=runs)
+    """The rules of a race of fewer runs, in smaller rounds, for tests that have little time."""
+    return replace(RULES, batch=(4, 8), max_runs=runs)
 
 
-SHORT = short(140)
-"""The rules of most tests: a fork for each run takes most of their time."""
+SHORT = short(80)
+"""The rules of most tests, with four rounds: forks of runs take most of their time."""
 
 
 def solver(skill, seconds=0.0):
