@@ -8,6 +8,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from judge.in_process import InProcess
 
 import polarbear as pb
 from judging import HANGING, code, judge_one, make_judge
@@ -186,7 +187,7 @@ def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
 
 @pytest.mark.slow
 def test_a_later_comparison_can_allow_more_runs(tmp_path):
-    judge = make_judge(tmp_path, max_runs=8)
+    judge = make_judge(tmp_path, max_runs=8, executor=InProcess())
     name = judge(code(0.5)).name
     (first,) = judge.compare_on_holdout([name], max_runs=8)
     (later,) = judge.compare_on_holdout([name], max_runs=24)
@@ -239,7 +240,7 @@ def test_a_candidate_that_fails_once_gets_its_first_batch(tmp_path):
 
 @pytest.mark.slow
 def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
-    judge = make_judge(tmp_path, max_runs=16)
+    judge = make_judge(tmp_path, max_runs=16, executor=InProcess())
     bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")
     assert (bad.status, copy.copy_of, copy.is_accepted) == ("dominated", bad.name, False)
     assert str(copy).startswith(f"Equivalent to {bad.name}: all runs of the two are the same; the")

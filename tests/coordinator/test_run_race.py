@@ -278,11 +278,11 @@ def test_lost_runs_are_repeated_and_count_once(monkeypatch, undisturbed):
 
     start = run_race.start_backend
     monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), None))
-    result = run()
+    result = run(executor=InProcess())
     assert decisions(result.race.events) == decisions(undisturbed.race.events)
     unlucky = next(e.jobs[0].key for e in undisturbed.race.events if isinstance(e, Asked))
     monkeypatch.setattr(run_race, "start_backend", lambda *args: Losing(start(*args), unlucky))
-    result = run()
+    result = run(executor=InProcess())
     (killed,) = [run_ for run_ in result.runs if run_.status == pb.Status.KILLED]
     assert (killed.algorithm, killed.instance) == unlucky[:2]
     assert MAX_WORKER_LOSSES > 1

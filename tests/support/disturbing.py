@@ -13,7 +13,7 @@ from polarbear.racing.events import Told
 from waiting import PATIENCE
 
 LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
-RULES = course.RULES if LONG else course.short(60)
+RULES = course.short() if LONG else course.short(60)
 
 UNTIL_GONE = 2.0 if LONG else PATIENCE
 """Seconds after a kill when nobody may be left: two are promised, where nobody else is busy."""
