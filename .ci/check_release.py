@@ -43,6 +43,7 @@ IN_SDIST = (
     "conftest.py",
     "tests/conftest.py",
     "tests/support/reference.py",
+    "studies/judge/in_process.py",
     "docs/index.md",
     "examples/race.py",
 )

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from judge.in_process import InProcess
 
 import polarbear as pb
 from polarbear.cli.main import main
@@ -109,7 +110,7 @@ def test_how_many_instances_the_clearest_gates_take(shift, noise, answer, instan
     def new(job):
         yield 1, noise * job.rng.random() + shift
 
-    made = pb.gate(old, new, range(200), [1], direction="minimize", executor=1)
+    made = pb.gate(old, new, range(200), [1], direction="minimize", executor=InProcess())
     assert (made.answer, made.instances) == (answer, instances)
 
 
@@ -171,7 +172,7 @@ def test_a_gate_of_functions_resumes(tmp_path):
     first = pb.gate(old, same, range(4000), [1], budget=pb.Budget(runs=40), **options)
     assert (first.answer, first.exit_code) == ("undecided", 2)
     assert first.ended == "budget of runs spent"
-    again = pb.gate(old, same, range(4000), [1], budget=pb.Budget(runs=200), **options)
+    again = pb.gate(old, same, range(4000), [1], budget=pb.Budget(runs=80), **options)
     assert again.answer in ("pass", "undecided")
     assert again.spent.runs > first.spent.runs > 0
     assert again.spent.time > first.spent.time
@@ -242,7 +243,7 @@ def test_a_gate_without_any_value_is_an_error(tmp_path):
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
     for _ in range(2):  # and if it is resumed
         with pytest.raises(pb.SolverError, match="no run of either version reported a value"):
-            pb.gate(silent, silent, range(100), [1], **options)
+            pb.gate(silent, silent, range(100), [1], max_runs=16, **options)
 
 
 def test_a_command_whose_output_never_matches_cannot_be_run(tmp_path, capsys):
@@ -304,7 +305,8 @@ def test_ties_without_a_value_are_named():
             yield 1, 0.0
         yield 2, 0.0
 
-    answer = pb.gate(late, late, range(100), [1, 2], direction="minimize", executor=1)
+    options = {"direction": "minimize", "executor": 1, "max_runs": 32}
+    answer = pb.gate(late, late, range(100), [1, 2], **options)
     first, second = answer.times
     assert 2 * first.ties_without_value > first.ties == answer.instances
     assert second.ties_without_value == 0

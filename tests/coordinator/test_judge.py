@@ -8,6 +8,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from judge.in_process import InProcess
 
 import course
 import polarbear as pb
@@ -221,7 +222,7 @@ def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
 
 @pytest.mark.slow
 def test_a_later_comparison_can_allow_more_runs(tmp_path):
-    judge = make_judge(tmp_path, max_runs=8)
+    judge = make_judge(tmp_path, max_runs=8, executor=InProcess())
     name = judge(code(0.5)).name
     (first,) = judge.compare_on_holdout(names=[name], max_runs=8)
     (later,) = judge.compare_on_holdout(names=[name], max_runs=24)
@@ -249,10 +250,10 @@ def count_rounds(folder, name):
 
 @pytest.mark.slow
 def test_a_candidate_that_hangs_costs_four_time_limits(tmp_path):
-    judge = make_judge(tmp_path, limits=pb.Limits(cpu_seconds=1, wall_seconds=100))
+    judge = make_judge(tmp_path, limits=pb.Limits(cpu_seconds=0.5, wall_seconds=100))
     hanging = judge(HANGING)
     assert (hanging.verdict.kind, hanging.cost.runs, hanging.failures.number) == ("removed", 4, 4)
-    assert "over the limit of 1 CPU seconds" in hanging.failures.why
+    assert "over the limit of 0.5 CPU seconds" in hanging.failures.why
     assert count_rounds(tmp_path, hanging.name)[:2] == [1, 3]
     assert count_rounds(tmp_path, "reference") == [8]
 
@@ -272,7 +273,7 @@ def test_a_candidate_that_fails_once_gets_its_first_batch(tmp_path):
 
 @pytest.mark.slow
 def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
-    judge = make_judge(tmp_path, max_runs=16)
+    judge = make_judge(tmp_path, max_runs=16, executor=InProcess())
     bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")
     assert (bad.verdict.kind, copy.copy_of, copy.is_accepted) == ("dominated", bad.name, False)
     assert str(copy).startswith(f"Equivalent to {bad.name}: all runs of the two are the same; the")

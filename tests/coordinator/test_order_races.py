@@ -25,7 +25,7 @@ def test_a_solver_whose_points_are_dominated_is_eliminated(shift):
         direction="minimize",
         clock="reported",
         question=pb.ParetoSet(certainty=0.95),
-        budget=pb.Budget(runs=120),
+        budget=pb.Budget(runs=64),
     )
     assert ("far" in result.pareto) == (shift == 0.0)
     assert "near" in result.pareto

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from judge.in_process import InProcess
 
 import polarbear as pb
 from course import decisions, run, told
@@ -50,7 +51,7 @@ course.run(where, 2, budget=course.short(int(sys.argv[4]))).close()
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     path = tmp_path_factory.mktemp("whole") / "race.db"
-    run(path, 2, budget=BUDGET).close()
+    run(path, InProcess(), budget=BUDGET).close()
     return read(path)
 
 

@@ -1,4 +1,4 @@
-"""For a while the system has no room for another process: races wait, and no run is was_running.
+"""For a while the system has no room for another process: races wait, and no run is lost.
 
 ``POLARBEAR_KILLS=100 pytest tests/faults/test_forks.py`` is the long version, which takes the room
 for 0.3, 2 and 10 seconds; by default it is 0.3.
@@ -60,7 +60,7 @@ if sys.argv[2] == "ignoring":
 elif sys.argv[2] != "0":
     os.setresuid(*3 * [int(sys.argv[2])])
     resource.setrlimit(resource.RLIMIT_NPROC, ({ROOM}, {ROOM}))
-race(120, store=sys.argv[1]).close()
+race(72, store=sys.argv[1]).close()
 """
 
 

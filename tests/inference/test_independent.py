@@ -81,7 +81,7 @@ def test_two_algorithms_have_a_beta_posterior(wins, losses, limit):
 def test_pairs_agree_with_an_exact_sampler(n, n_instances, sweep, limit):
     rankings = rankings_of(n, n_instances, sweep=sweep)
     table = SubsetLikelihood.from_rankings(rankings)
-    draws = reference.gibbs(table, alpha=1.0, size=40_000)
+    draws = reference.gibbs(table, alpha=1.0, size=20_000)
     exact = (draws[:, :, None] > draws[:, None, :]).mean(axis=0)
     fit = fit_independent(table, 1.0, 1, n)
     off = ~np.eye(n, dtype=bool)
@@ -144,7 +144,7 @@ def test_the_mode_is_that_of_a_plain_optimiser():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("truth", ["Dirichlet", "GP"])
+@pytest.mark.parametrize("truth", ["Dirichlet", pytest.param("GP", marks=pytest.mark.long)])
 def test_a_hundred_algorithms_at_twenty_times_are_fitted(truth):
     """Rounding at one time does not keep the others from their mode.
 

@@ -66,7 +66,7 @@ def test_the_estimate_without_draws_is_near_the_mean_with_hyperparameters():
 def test_it_agrees_with_an_exact_sampler(instances):
     mu = np.array([[3.0, 0.0, 0.2, 0.4]])
     rankings = simulate_rankings(mu, instances, seed=2)
-    exact = reference.gibbs(SubsetLikelihood.from_rankings(rankings), 1.0, 40_000)
+    exact = reference.gibbs(SubsetLikelihood.from_rankings(rankings), 1.0, 20_000)
     expected = np.mean(exact[:, :, None] > exact[:, None, :], axis=0)
     found = fit_laplace(rankings, priors.Dirichlet())
     assert found.diagnostics.trusted
@@ -151,7 +151,7 @@ def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     rankings = simulate_rankings(mu, 20, seed=3)
     weighted = fit_laplace(rankings, PRIORS[name])
     monkeypatch.setattr("polarbear.inference.laplace.sampling.MAX_K_HAT", -100.0)
-    moved = fit_laplace(rankings, PRIORS[name], draws=16_000)
+    moved = fit_laplace(rankings, PRIORS[name], draws=8_000)
     assert moved.mixture is None
     assert moved.diagnostics.trusted
     assert "moved" in str(moved.diagnostics)

@@ -99,7 +99,7 @@ def test_intervals_by_simulation(effect, low):
     for seed in range(120):
         rng = np.random.default_rng(seed)
         rankings = make_rankings(rng, 30, 6, np.full(3, effect), n_times=2)
-        mu = pb.fit(rankings).utilities[:, 1].astype(np.float64)
+        mu = pb.fit(rankings, draws=500).utilities[:, 1].astype(np.float64)
         gap = mu[:, 0] - mu[:, 1]
         z.append(gap.mean() / gap.std())
     assert low < np.std(z) < 1.15

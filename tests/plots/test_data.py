@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from judge.in_process import InProcess
 
 import polarbear as pb
 from polarbear.plots import (
@@ -118,7 +119,7 @@ def test_evolution_of_a_stored_race_is_read_from_its_store(tmp_path):
         return solve
 
     solvers = {"fast": solver(1), "slow": solver(2)}
-    make = {"direction": "minimize", "executor": 1}
+    make = {"direction": "minimize", "executor": InProcess()}
     with pb.race(solvers, range(40), [10, 100], store=tmp_path / "race.db", **make) as stored:
         kept = evolution_data(stored), allocation_data(stored)
     plain = pb.race(solvers, range(40), [10, 100], **make)

@@ -117,9 +117,15 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     assert f"used        {found.used} of {len(records)} recorded runs" in str(found)
 
 
-def test_an_extended_run_costs_its_final_length():
+@pytest.fixture(scope="module")
+def extended():
+    """A replay with runs that were extended."""
+    return pb.replay(pb.example())
+
+
+def test_an_extended_run_costs_its_final_length(extended):
     """A replay reads a recorded run on; its cost is that of the picture of the allocation."""
-    race = pb.replay(pb.example())
+    race = extended
     assert race.state.ledger.extends
     assert race.spent.time == pytest.approx(race.runs.until.sum())
     assert allocation_data(race).time.sum() == pytest.approx(race.spent.time)
@@ -130,13 +136,12 @@ def test_an_extended_run_costs_its_final_length():
     assert pb.Race.from_events(race.events).spent == race.spent
 
 
-def test_a_limit_of_time_counts_what_extensions_add():
-    whole = pb.replay(pb.example())
-    limited = pb.replay(pb.example(), budget=pb.Budget(time=whole.spent.time))
-    assert limited.spent == whole.spent
-    less = pb.replay(pb.example(), budget=pb.Budget(time=0.9 * whole.spent.time))
+def test_a_limit_of_time_counts_what_extensions_add(extended):
+    limited = pb.replay(pb.example(), budget=pb.Budget(time=extended.spent.time))
+    assert limited.spent == extended.spent
+    less = pb.replay(pb.example(), budget=pb.Budget(time=0.9 * extended.spent.time))
     assert less.ended == "budget of time spent"
-    assert less.spent.time <= 0.9 * whole.spent.time
+    assert less.spent.time <= 0.9 * extended.spent.time
 
 
 def test_a_race_pays_for_runs_that_it_repeats_for_longer():

@@ -25,7 +25,7 @@ def made(tmp_path_factory):
     """The supplement of a race of three solvers, made by the command."""
     folder = tmp_path_factory.mktemp("supplement")
     solvers = {"good": search(1.0), "fair": search(0.5), "bad": search(0.0)}
-    budget = pb.Budget(runs=100)
+    budget = pb.Budget(runs=60)
     store = folder / "race.db"
     pb.race(solvers, range(60), [1, 10, 100], direction="minimize", budget=budget, store=store,
             executor=1).close()  # fmt: skip

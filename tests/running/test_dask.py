@@ -11,6 +11,7 @@ import pytest
 
 import solvers
 from clusters import ENVIRONMENT, cluster_at
+from course import decisions, run, told
 from polarbear.data.run import Status
 from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
@@ -59,6 +60,15 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
     assert found[client] == found[2]
     assert len(found[client]) == len(wanted)
     assert len(client.nthreads()) == 2
+
+
+@pytest.mark.slow
+def test_a_race_is_the_same_as_on_this_machine(shared):
+    _, client = shared
+    result, here = run(executor=client), run()
+    assert 1 <= len(result.race.state.workers) <= 2  # which process made a run is kept
+    assert decisions(result.race.events) == decisions(here.race.events)
+    assert told(result.race.events) == told(here.race.events)
 
 
 @pytest.mark.slow

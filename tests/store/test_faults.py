@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from judge.in_process import InProcess
 
 import course
 import killing
@@ -355,7 +356,7 @@ def test_a_race_says_that_its_server_is_frozen_and_goes_on_as_if_it_had_not_been
             wait_until(lambda: len(attempts) > 1 and caught)
 
     budget = course.short(60)
-    with course.run(budget=budget) as expected:
+    with course.run(executor=InProcess(), budget=budget) as expected:
         with pytest.warns(DataWarning, match="database server has not answered since") as caught:
             disturbed = course.run(f"{server.url}#frozen", budget=budget, progress=freeze)
         thawing[0].join()

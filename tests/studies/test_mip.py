@@ -31,8 +31,9 @@ def test_models_are_within_the_limits_and_files_say_the_same(family, tmp_path):
         assert {"L": total <= limit, "G": total >= limit, "E": total == limit}[sense]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_study_runs():
+    """CI runs the same command among the programs (.ci/run_programs.py)."""
     said = subprocess.run(
         [sys.executable, HERE / "run.py", "--quick"], capture_output=True, text=True, check=True
     ).stdout

@@ -27,12 +27,12 @@ BUDGET = pb.Budget(batch=(8, 16), runs=240)
 
 
 def short(runs=BUDGET.runs):
-    """The budget of a race of fewer runs, for tests that have little time."""
-    return replace(BUDGET, runs=runs)
+    """The budget of a race of fewer runs, in smaller rounds, for tests that have little time."""
+    return replace(BUDGET, batch=(4, 8), runs=runs)
 
 
-SHORT = short(140)
-"""The budget of most tests: a fork for each run takes most of their time."""
+SHORT = short(80)
+"""The budget of most tests, with four rounds: forks of runs take most of their time."""
 
 
 def solver(skill, seconds=0.0):

@@ -5,13 +5,15 @@ import threading
 from contextlib import contextmanager
 from functools import cache
 
+from judge.in_process import InProcess
+
 import course
 from course import decisions, run, told
 from polarbear.racing.events import Told
 from waiting import PATIENCE
 
 LONG = int(os.environ.get("POLARBEAR_KILLS", "0")) >= 100
-BUDGET = course.BUDGET if LONG else course.short(80)
+BUDGET = course.short() if LONG else course.short(60)
 
 UNTIL_GONE = 2.0 if LONG else PATIENCE
 """Seconds after a kill when nobody may be left: two are promised, where nobody else is busy."""
@@ -22,7 +24,7 @@ CODE = "import course\nsolvers = course.solvers(0.02)\ninstances = course.instan
 
 @cache
 def undisturbed():
-    return run(executor=2, budget=BUDGET).events
+    return run(executor=InProcess(), budget=BUDGET).events
 
 
 class Tally:

@@ -11,12 +11,18 @@ THRICE = 3
 
 
 def wait_until(condition, seconds=PATIENCE):
-    """What a condition gives, as soon as it gives something."""
+    """What a condition gives, as soon as it gives something.
+
+    What takes long to find out is asked less often: it takes the time of whom it waits for.
+    """
     end = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < end, f"still waiting after {seconds:g} seconds"
-        time.sleep(0.005)
-    return found
+    while True:
+        asked = time.monotonic()
+        if found := condition():
+            return found
+        answered = time.monotonic()
+        assert answered < end, f"still waiting after {seconds:g} seconds"
+        time.sleep(max(0.005, 3 * (answered - asked)))
 
 
 def wait_for_outcomes(backend, timeout=180):
