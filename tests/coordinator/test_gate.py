@@ -243,7 +243,7 @@ def test_a_gate_without_any_value_is_an_error(tmp_path):
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
     for _ in range(2):  # and if it is resumed
         with pytest.raises(pb.SolverError, match="no run of either version reported a value"):
-            pb.gate(silent, silent, range(100), [1], max_runs=16, **options)
+            pb.gate(silent, silent, range(100), [1], budget=pb.Budget(runs=16), **options)
 
 
 def test_a_command_whose_output_never_matches_cannot_be_run(tmp_path, capsys):

@@ -144,8 +144,6 @@ def test_where_both_readings_agree_a_line_says_so():
     posterior = pb.fit(Runs.from_records(runs, direction="minimize"), times=[10, 60])
     first = str(posterior.verdict()).splitlines()[0]
     assert first.endswith("as cut, the verdict about every algorithm is the same.")
-        "Read as finished or as cut, the verdict about every algorithm is the same."
-    )
 
 
 def crashing(n_failed):

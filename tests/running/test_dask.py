@@ -67,8 +67,8 @@ def test_a_race_is_the_same_as_on_this_machine(shared):
     _, client = shared
     result, here = run(executor=client), run()
     assert 1 <= len(result.race.state.workers) <= 2  # which process made a run is kept
-    assert decisions(result.race.events) == decisions(here.race.events)
-    assert told(result.race.events) == told(here.race.events)
+    assert decisions(result.events) == decisions(here.events)
+    assert told(result.events) == told(here.events)
 
 
 @pytest.mark.slow
