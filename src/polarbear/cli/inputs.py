@@ -221,7 +221,7 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
     known = model.fit_options()
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
-    asked = BY_NAME[getattr(arguments, "question", "ParetoSet")].fit_options
+    asked = BY_NAME[getattr(arguments, "question", "ParetoSet")]().fit_options
     return Model.of({**known, **asked, **given}).fit_options()
 
 
