@@ -100,7 +100,7 @@ def test_views_are_paired_repetitions_and_the_order_is_stated():
     assert sorted(set(runs.repetition.tolist())) == list(range(16))
     assert pb.rank(runs, [3]).win_rate("a", "b")[0] > 0.7
     posterior = pb.fit(runs, times=[1, 3])
-    assert "8 random scalarisations of the ranks of f, g" in posterior.verdict()
+    assert "8 random scalarisations of the ranks of f, g" in str(posterior.verdict())
     assert runs.filter(algorithms=["a"]).order_by == runs.order_by
     file = io.BytesIO()
     runs.to_parquet(file)

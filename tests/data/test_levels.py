@@ -133,11 +133,11 @@ def test_the_order_is_stated_where_it_changes_a_conclusion(tmp_path):
     assert latest.pareto(0.95) == ("hasty", "steady")
     said = "the latest value of each run"
     assert "latest values" in str(runs)
-    for text in (str(pb.rank(runs)), latest.verdict(), latest.describe_methods(), str(latest)):
+    for text in (str(pb.rank(runs)), str(latest.verdict()), latest.describe_methods(), str(latest)):
         assert said in text
-    assert said not in best.verdict()
+    assert said not in str(best.verdict())
     latest.save(tmp_path / "latest.zip")
-    assert said in pb.Posterior.load(tmp_path / "latest.zip").verdict()
+    assert said in str(pb.Posterior.load(tmp_path / "latest.zip").verdict())
 
 
 def test_what_levels_cannot_do():

@@ -96,7 +96,7 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     }
     assert statuses["finished"] != statuses["cut"]
     assert {one.algorithm: one.kind for one in posterior.verdicts()} == statuses["finished"]
-    first = posterior.verdict().splitlines()[0]
+    first = str(posterior.verdict()).splitlines()[0]
     assert first.startswith("The answer hangs on how runs ended.")
     assert "24 of 24 runs of NelderMead end before the others, and nothing says why" in first
     for name in runs.algorithms:
@@ -104,7 +104,7 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
         assert (f" {name} is" in first) == differs
     best = {one.algorithms[one.prob_best()[-1].argmax()] for one in readings.values()}
     assert ("the most likely best at the end is" in first) == (len(best) == 2)
-    assert "hangs" not in readings["finished"].verdict() + readings["cut"].verdict()
+    assert "hangs" not in str(readings["finished"].verdict()) + str(readings["cut"].verdict())
     with pytest.warns(DataWarning, match="nothing says why"):
         pb.assess(runs, TIMES)
     posterior.save(tmp_path / "posterior.zip")
@@ -138,7 +138,7 @@ def test_where_both_readings_agree_a_line_says_so():
     runs = [Run("good", str(i), [1], [1.0 + i], 100) for i in range(40)]
     runs += [Run("bad", str(i), [1], [2.0 + i], 50 + i) for i in range(40)]
     posterior = pb.fit(Runs.from_records(runs, direction="minimize"), times=[10, 60])
-    first = posterior.verdict().splitlines()[0]
+    first = str(posterior.verdict()).splitlines()[0]
     assert first.endswith("Read as finished or as cut, every algorithm has the same status.")
 
 
@@ -155,7 +155,7 @@ def crashing(n_failed):
 
 def test_failures_of_a_recommended_algorithm_are_said_first():
     posterior = pb.fit(crashing(77), times=[10, 100])
-    first = posterior.verdict().splitlines()[0]
+    first = str(posterior.verdict()).splitlines()[0]
     assert first == (
         "fast failed in 77 of 200 runs (77 crashed). A failed run keeps its best value: at the "
         "last time, its failed runs are ahead of 0 % of their rivals, its other runs of 100 %."

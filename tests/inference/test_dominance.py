@@ -177,7 +177,7 @@ def test_a_verdict_says_what_the_numbers_say():
     draws = mean + 0.3 * rng.normal(size=(1000, 2, 3))
     posterior = posterior_of(draws, np.array([100.0, 60_000.0]), clock="evaluations")
     wrong = "Probability that any exclusion is wrong: < 0.001."
-    assert posterior.verdict(0.95).splitlines() == [
+    assert str(posterior.verdict(0.95)).splitlines() == [
         "a is a member of the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
         "b is a member of the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
         "c is dominated by a at both times, 100 and 60,000 evaluations (P > 0.999), and by b.",
@@ -187,7 +187,7 @@ def test_a_verdict_says_what_the_numbers_say():
     draws = mean + 0.3 * rng.normal(size=(1000, 4, 2))
     even = posterior_of(draws, np.array([1.0, 300.4, 3404.01, 9000.0]), clock="wall")
     close = "Too close to call who is the best from 300 to 3,404 seconds (a, b)."
-    assert even.verdict(0.95).splitlines()[-2] == close
+    assert str(even.verdict(0.95)).splitlines()[-2] == close
     table = posterior.pairs(0.95)
     assert table["relation"] == ["crosses", "dominates", "dominates"]
     assert len({len(column) for column in table.values()}) == 1
@@ -202,15 +202,15 @@ def test_a_verdict_says_if_only_the_dominator_is_uncertain():
         "c is undecided: it is dominated (P = 0.960), but by which algorithm is not certain: "
         "a (P = 0.600), b (P = 0.360)."
     )
-    assert said in posterior.verdict(0.95).splitlines()
+    assert said in str(posterior.verdict(0.95)).splitlines()
     sure = (
         "c is undecided (P = 0.040 that it is a member): closest to dominating it is a (P = 0.600)."
     )
-    assert sure in posterior.verdict(0.97).splitlines()
+    assert sure in str(posterior.verdict(0.97)).splitlines()
 
 
 def test_all_that_are_alike_stay():
-    said = pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 3)), 20)).verdict()
+    said = str(pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 3)), 20)).verdict())
     assert said.endswith("All 3 algorithms stay in the anytime Pareto set.")
 
 
@@ -228,4 +228,4 @@ def test_a_certainty_that_is_none_is_refused(certainty):
 def test_a_verdict_says_at_how_many_times():
     draws = np.array([2.0, 0.0]) + 0.1 * np.random.default_rng(1).normal(size=(1000, 4, 2))
     posterior = posterior_of(draws, np.array([100.0, 200.0, 300.0, 400.0]), clock="evaluations")
-    assert "dominated by a at all 4 times from 100 to 400 evaluations" in posterior.verdict()
+    assert "dominated by a at all 4 times from 100 to 400 evaluations" in str(posterior.verdict())

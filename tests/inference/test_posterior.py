@@ -276,7 +276,7 @@ def test_arviz_of_either_generation_reads_it(posterior):
 
 def test_a_notebook_shows_it_and_names_stay_text(posterior):
     shown = posterior._repr_html_()
-    for line in posterior.verdict().split("\n"):
+    for line in str(posterior.verdict()).split("\n"):
         assert html.escape(line) in shown
     assert shown.count("<polyline") == 3
     names = ("<b>a</b>", "b", "c")

@@ -1,6 +1,7 @@
 """``Findings``: what a posterior says of all algorithms, as text and as a table of a notebook."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,8 @@ class Crossing(NamedTuple):
     probability: float  # of both leads
 
 
-class Findings(NamedTuple):
+@dataclass(frozen=True, repr=False, eq=False)
+class Findings:
     """What a posterior says of all algorithms; ``str()`` is the text, a notebook shows a table."""
 
     algorithms: tuple[str, ...]
