@@ -36,8 +36,8 @@ from polarbear.inference.fit import fit as fit
 from polarbear.inference.instance_posterior import InstancePosterior as InstancePosterior
 from polarbear.inference.posterior import Posterior as Posterior
 from polarbear.inference.verdicts import Verdict as Verdict
-from polarbear.inference.verdicts import assess as assess
-from polarbear.inference.verdicts import assess_classes as assess_classes
+from polarbear.racing.assessing import assess as assess
+from polarbear.racing.assessing import assess_classes as assess_classes
 from polarbear.racing.budget import Budget as Budget
 from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse

@@ -107,7 +107,7 @@ def compare(seed, n, n_times, shapes, step, missing, newcomers, **fields):
         {name: [float(u) for u in curve[:, k]] for k, name in enumerate(NAMES)} for curve in curves
     ]
     asked = asdict(question)
-    del asked["fit"], asked["times"]
+    del asked["fit"], asked["over_time"]
     twin = PaperRace(
         NAMES[:n], n_times, prior, observe, samples=SAMPLES, batch=budget.batch, **asked
     )

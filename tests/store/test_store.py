@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from killing import fork
 from polarbear.data.run import Run, Status
 from polarbear.errors import DataError, StoreError
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Decision, Open
-from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import (
     Added,
     Asked,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from polarbear.inference.dominance import Bools
     from polarbear.inference.posterior import Posterior
 
-OverTimes = Literal["temporal", "independent"]
+OverTime = Literal["temporal", "independent"]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PaperParetoSet(Question):
 
     Attributes
     ----------
-    times
+    over_time
         The paper has two configurations. "temporal": a Gaussian process over time, so that an
         algorithm is dominated at all times jointly, and a pair is settled when the two certainly
         cross (its examples, and GP-BBOB with ``fit={"prior": "BSpline"}``). "independent": a
@@ -74,7 +74,7 @@ class PaperParetoSet(Question):
     GP(kernel='matern32', ..., warp='linear')
     """
 
-    times: OverTimes = "temporal"
+    over_time: OverTime = "temporal"
     certainty: float = field(default=0.99, kw_only=True)
     epsilon: float = field(default=0.05, kw_only=True)
     # None is replaced at once by what the configuration says.
@@ -87,8 +87,8 @@ class PaperParetoSet(Question):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_fields(self, {"times": check_choice(self.times, OverTimes)})
-        is_temporal = self.times == "temporal"
+        check_fields(self, {"over_time": check_choice(self.over_time, OverTime)})
+        is_temporal = self.over_time == "temporal"
         default = ("joint", "crossing") if is_temporal else ("pointwise", "strict")
         for name, value in zip(("elimination", "resolution"), default, strict=True):
             if getattr(self, name) is None:
@@ -106,7 +106,7 @@ class PaperParetoSet(Question):
     @property
     def fit_options(self) -> Mapping[str, Any]:
         """The paper's model: every ranking, averaged ties, and a prior on time as it is."""
-        prior = GP(warp="linear") if self.times == "temporal" else Dirichlet()
+        prior = GP(warp="linear") if self.over_time == "temporal" else Dirichlet()
         return {"prior": prior, "evidence": "rankings", "ties": "averaged"}
 
     @property
