@@ -67,6 +67,7 @@ from polarbear.selection.decision import select as select
 from polarbear.selection.instance_ratings import InstanceRatings as InstanceRatings
 from polarbear.selection.instance_ratings import value_of_selection as value_of_selection
 from polarbear.selection.ratings import Ratings as Ratings
+from polarbear.selection.worst_case import worst_case_regret as worst_case_regret
 from polarbear.store.opening import open_store as open_store
 
 __version__: str
