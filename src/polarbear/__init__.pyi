@@ -36,8 +36,8 @@ from polarbear.inference.fit import fit as fit
 from polarbear.inference.instance_posterior import InstancePosterior as InstancePosterior
 from polarbear.inference.posterior import Posterior as Posterior
 from polarbear.inference.verdicts import Verdict as Verdict
-from polarbear.inference.verdicts import assess as assess
-from polarbear.inference.verdicts import assess_classes as assess_classes
+from polarbear.racing.assessing import assess as assess
+from polarbear.racing.assessing import assess_classes as assess_classes
 from polarbear.racing.budget import Budget as Budget
 from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse
@@ -67,6 +67,7 @@ from polarbear.selection.decision import select as select
 from polarbear.selection.instance_ratings import InstanceRatings as InstanceRatings
 from polarbear.selection.instance_ratings import value_of_selection as value_of_selection
 from polarbear.selection.ratings import Ratings as Ratings
+from polarbear.selection.worst_case import worst_case_regret as worst_case_regret
 from polarbear.store.opening import open_store as open_store
 
 __version__: str

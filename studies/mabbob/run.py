@@ -38,7 +38,7 @@ FIRST, PER_DIMENSION = 100, 2000
 BUDGET = pb.Budget(batch=(8, 128))
 QUESTIONS = {
     "default": pb.ParetoSet(),
-    "paper": pb.PaperParetoSet(elimination="pointwise", resolution="strict"),
+    "paper": pb.PaperParetoSet("independent"),
 }
 """By method: that of the package, and the one of the paper's case study."""
 

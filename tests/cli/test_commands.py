@@ -770,3 +770,28 @@ def test_times_that_rest_on_few_instances_are_left_out_by_an_option(tmp_path, ca
 def test_a_race_refuses_options_of_rankings_that_it_has_not(name, value):
     with pytest.raises(pb.DataError, match=rf"a race has no {name}; analyse its runs with fit\("):
         pb.Race(["a", "b"], [1], direction="minimize", question=pb.ParetoSet(fit={name: value}))
+
+
+def test_the_paper_in_one_command(capsys):
+    """Both configurations, for recorded data and for a replay; an option beside them is used."""
+    asked = ["--question", "PaperParetoSet", "--over-time", "independent", "--times", "5", "--json"]
+    assert main(["analyse", "--example", *asked]) == 0
+    found = json.loads(capsys.readouterr().out)
+    runs = pb.example()
+    times = pb.grid.from_runs(runs, 5)
+    options = pb.PaperParetoSet("independent").model.fit_options()
+    posterior = pb.fit(runs, times=times, **options)
+    said = posterior.verdict(0.99, elimination="pointwise", resolution="strict")
+    assert found["verdict"] == str(said).splitlines()
+    assert found["provenance"]["model"]["evidence"] == "rankings"
+    assert main(["replay", "--example", *asked, "--certainty", "0.9"]) == 0
+    replayed = json.loads(capsys.readouterr().out)
+    question = pb.PaperParetoSet("independent", certainty=0.9)
+    again = pb.replay(runs, question, times=times)
+    assert replayed["pareto"] == list(again.pareto)
+    assert replayed["setup"]["question"]["certainty"] == 0.9
+    prior = ["--prior", "BSpline(warp=linear, degree=2)"]
+    assert main(["analyse", "--example", *asked[:2], *prior, "--times", "5", "--json"]) == 0
+    assert "degree=2" in json.loads(capsys.readouterr().out)["provenance"]["model"]["prior"]
+    assert main(["analyse", "--example", "--over-time", "temporal"]) == 1
+    assert "pass that as well" in capsys.readouterr().err

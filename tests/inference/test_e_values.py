@@ -350,12 +350,24 @@ def test_with_repetitions_the_instances_that_contribute_most_are_decisive():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"error_control": "per_look"}, {"resolution": "foo"}, {"epsilon": 0.5}, {"certainty": 1.0}],
+    [{"errors": "per_look"}, {"resolution": "foo"}, {"epsilon": 0.5}, {"certainty": 1.0}],
 )
-def test_options_of_assess_are_checked(wrong):
-    rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
+def test_the_fields_of_the_question_are_checked(wrong):
     with pytest.raises(pb.DataError, match=f"{next(iter(wrong))}=.*: expected"):
-        pb.assess(rankings, **wrong)
+        pb.ParetoSet(**wrong)
+
+
+def test_any_question_is_asked_of_recorded_data():
+    rankings = pb.simulation.simulate_rankings(np.array([[3.0, 0.0, -3.0]] * 3), 60)
+    for question in (pb.ParetoSet(), pb.PaperParetoSet("independent")):
+        kinds = [one.kind for one in pb.assess(rankings, question=question)]
+        assert kinds == ["member", "dominated", "dominated"]
+    final = pb.Choice(pb.preferences.final())
+    assert pb.assess(rankings, question=final)[0].kind == "chosen"
+    gate = pb.assess(rankings, question=pb.NoWorse("a2"))
+    assert [one.kind for one in gate] == ["passed", "baseline", "failed"]
+    with pytest.raises(pb.DataError, match="is a class"):
+        pb.assess(rankings, question=pb.ParetoSet)
 
 
 def test_instances_without_a_class_are_left_out():

@@ -1,6 +1,6 @@
 """A course for races: solvers whose runs follow from their jobs, and a fit that takes no time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -25,16 +25,19 @@ class PerLook(PaperParetoSet):
     A pair is settled as long as the present posterior is certain.
     """
 
-    resolution: Resolution = "at_par"
+    resolution: Resolution | None = field(default="at_par", kw_only=True)
 
     rates_eliminated: ClassVar[bool] = False
     focuses: ClassVar[bool] = True
-    fit_options: ClassVar[dict] = {}
+    fit_options = {}  # noqa: RUF012
 
     def decide(self, view, rankings, posterior):
         pairs = all_pairs(view.members)
         every = dict.fromkeys(pairs, self.asked_times(len(view.times)))
         return super().decide(replace(view, open=every), rankings, posterior)
+
+    def _choose_batch(self, view, open_pairs):
+        return view.budget.next_batch(view.batch, len(view.open) - len(open_pairs), len(view.open))
 
     def _find_claims(self, view, posterior):
         claims, _ = super()._find_claims(view, posterior)

@@ -154,6 +154,7 @@ class PaperRace:
         self.b_min, self.b_max = batch
         self.b = self.b_min
         self.candidates = sorted(algorithms)
+        self.everybody = list(algorithms)  # with the eliminated ones
         self.resolved = {}  # C(t, {A, B})
         for a, b in combinations(self.candidates, 2):
             for t in range(n_times):
@@ -164,10 +165,11 @@ class PaperRace:
 
     def join(self, algorithm):
         """A new algorithm enters with the prior, unresolved against all candidates."""
-        for other in self.candidates:
+        for other in self.everybody:
             a, b = sorted((algorithm, other))
             for t in range(self.n_times):
                 self.resolved[a, b, t] = False
+        self.everybody.append(algorithm)
         self.candidates = sorted([*self.candidates, algorithm])
         self.behind[algorithm] = list(self.instances)
 
@@ -262,27 +264,24 @@ class PaperRace:
         self.compared = self.largest_group()
         rated = [a for a in self.candidates if a in self.compared]
         draws = self.posterior()
-        before = [
-            (a, b)
-            for a, b in combinations(rated, 2)
-            if not all(self.resolved[a, b, t] for t in range(self.n_times))
-        ]
+        before = self.count_unresolved()
         eliminated = self.eliminate(draws, rated) if len(self.compared) > 1 else []
         for a, b in combinations(rated, 2) if len(self.compared) > 1 else ():
             self.resolve(draws, a, b)
-        after = [
-            (a, b)
-            for a, b in before
-            if {a, b} <= set(self.candidates)
-            and not all(self.resolved[a, b, t] for t in range(self.n_times))
-        ]
-        done = len(before) - len(after)
+        done = before - self.count_unresolved()
         if done == 0:
             self.b = self.b * 2
-        elif done > 0.2 * len(before):
+        elif done > 0.2 * len(self.resolved):
             self.b = self.b // 2
         self.b = min(max(self.b, self.b_min), self.b_max)
         return eliminated
+
+    def count_unresolved(self):
+        """The number of (pair, time) of candidates that are not resolved."""
+        return sum(
+            not resolved and a in self.candidates and b in self.candidates
+            for (a, b, _), resolved in self.resolved.items()
+        )
 
     def ahead(self, draws, a, b, t):
         """P(theta_A(t) > theta_B(t) | R)."""

@@ -24,6 +24,7 @@ from polarbear.cli.options import (
     add_file_argument,
     add_fit_options,
     add_json_option,
+    add_over_time_option,
     add_reading_options,
     add_seed_option,
     add_size_option,
@@ -69,6 +70,12 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         run=_run_analyse,
     )
     add_source_argument(parser, f"{RESULTS_HELP}, a posterior, or a store")
+    parser.add_argument(
+        "--question",
+        choices=("PaperParetoSet",),
+        help="decide as algorithm 1 of the paper, with its model",
+    )
+    add_over_time_option(parser)
     add_certainty_option(parser)
     add_fit_options(parser)
     add_seed_option(parser)
@@ -147,8 +154,14 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     check_certainty(arguments.certainty)
     for path in filter(None, (arguments.report, arguments.save)):
         check_output_path(path)
+    if arguments.over_time and not arguments.question:
+        raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
     runs, posterior = load_posterior(arguments)
-    verdict = posterior.verdict(arguments.certainty)
+    rule: Any = {}
+    if arguments.question:
+        question = polarbear.PaperParetoSet(arguments.over_time or "temporal")
+        rule = {"elimination": question.elimination, "resolution": question.resolution}
+    verdict = posterior.verdict(arguments.certainty, **rule)
     losses = _count_losses(arguments, posterior.times, runs)
     if arguments.save:
         _save_posterior(posterior, arguments.save)
@@ -170,10 +183,10 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "times": posterior.times,
         "instances": posterior.instances,
         "certainty": arguments.certainty,
-        "pareto": posterior.pareto(arguments.certainty),
+        "pareto": [one.algorithm for one in verdict.verdicts if one.is_candidate],
         "in_pareto": posterior.prob_in_pareto(),
-        "mistaken": posterior.prob_any_wrong_elimination(arguments.certainty),
-        "cautions": posterior.verdict(arguments.certainty).cautions,
+        "mistaken": verdict.mistaken,
+        "cautions": verdict.cautions,
         "runs": {one.algorithm: one.counts for one in posterior.ends},
         "verdict": str(verdict).splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),

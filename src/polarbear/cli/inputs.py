@@ -221,7 +221,9 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
     known = model.fit_options()
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
-    asked = BY_NAME[getattr(arguments, "question", "ParetoSet")].fit_options
+    kind: Any = BY_NAME[getattr(arguments, "question", None) or "ParetoSet"]
+    over_time = getattr(arguments, "over_time", None)
+    asked = (kind(over_time=over_time) if over_time else kind()).fit_options
     return Model.of({**known, **asked, **given}).fit_options()
 
 

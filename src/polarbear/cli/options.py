@@ -316,9 +316,25 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _parse_prior(text: str) -> str:
-    """Return the name of a prior as it is written in Python, whatever its capital letters are."""
-    return {name.lower(): name for name in PRIORS}.get(text.lower(), text)
+def _parse_prior(text: str) -> Any:
+    """Return a prior from its name, or its name with parameters as in Python."""
+    from polarbear.errors import DataError
+    from polarbear.priors.by_name import parse_prior
+
+    try:
+        return parse_prior(text)
+    except DataError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def add_over_time_option(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the two configurations of the paper."""
+    parser.add_argument(
+        "--over-time",
+        choices=("temporal", "independent"),
+        help="PaperParetoSet: a prior over time, joint dominance and crossings (temporal), or each "
+        "time by itself (independent)",
+    )
 
 
 def add_fit_options(parser: argparse.ArgumentParser) -> None:
@@ -327,11 +343,11 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--prior",
         type=_parse_prior,
-        choices=PRIORS,
         default="Dirichlet",
         metavar="PRIOR",
         action=GivenOption,
-        help=f"prior of ratings over time: {', '.join(PRIORS)} (Dirichlet: times are independent)",
+        help=f"prior of ratings over time: {', '.join(PRIORS)}, with parameters as in "
+        "GP(warp=linear) (Dirichlet: times are independent)",
     )
     group.add_argument(
         "--evidence",

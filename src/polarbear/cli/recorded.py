@@ -12,6 +12,7 @@ from polarbear.cli.options import (
     add_command,
     add_fit_options,
     add_json_option,
+    add_over_time_option,
     add_reading_options,
     add_seed_option,
     add_size_option,
@@ -109,7 +110,9 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
     add_reading_options(parser)
 
 
-QUESTION_OPTIONS = ("certainty", "epsilon", "elimination", "resolution", "errors", "regret", "size")
+QUESTION_OPTIONS = (
+    *("over_time", "certainty", "epsilon", "elimination", "resolution", "errors", "regret", "size"),
+)
 """The options of a race that are fields of its question."""
 
 
@@ -122,6 +125,7 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
         default="ParetoSet",
         help="what to find out: the anytime Pareto set by e-values, or by algorithm 1 of the paper",
     )
+    add_over_time_option(parser)
     add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(

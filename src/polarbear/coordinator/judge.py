@@ -42,9 +42,9 @@ from polarbear.inference.verdicts import Kind, Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Added, Failed, Told
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
-from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.pareto_set import ParetoSet, check_question
 from polarbear.racing.questions.question import Question
-from polarbear.racing.race import check_budget, check_question
+from polarbear.racing.race import check_budget
 from polarbear.racing.status import RaceStatus
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.job import Clock

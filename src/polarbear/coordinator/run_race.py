@@ -43,8 +43,9 @@ from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.notes import make_attribution
 from polarbear.racing.planning import plan_retries
+from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
-from polarbear.racing.race import Race, check_budget, check_question
+from polarbear.racing.race import Race, check_budget
 from polarbear.racing.status import RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify

@@ -27,6 +27,7 @@ from polarbear.data.long_table import (
     read_long_table,
 )
 from polarbear.data.names import Codes, find_indices, renumber_names
+from polarbear.data.portfolios import join_side_by_side
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
 from polarbear.data.run import (
     NO_DIRECTION,
@@ -418,6 +419,36 @@ class Runs(WithTables):
     def cut(self) -> NDArray[np.bool_]:
         """Whether each run was cut, so that its best value after ``until`` is unknown."""
         return self.ended == STATUSES.index(Status.CUT)
+
+    def with_portfolio(self, members: Sequence[str], name: str | None = None) -> Self:
+        """Return these runs and those of a portfolio: several algorithms run side by side.
+
+        The portfolio is one more algorithm, which has the best value of its members at each time,
+        on the instances and repetitions that all of them ran. Compare it only with portfolios of
+        the same size, or read it as the gain of so many machines.
+
+        >>> runs = Runs.from_records([Run("a", "x", [1], [5.0], 9), Run("b", "x", [3], [4.0], 9)],
+        ...                          direction="minimize")
+        >>> runs.with_portfolio(["a", "b"]).algorithms
+        ('a', 'a + b', 'b')
+        """
+        find_indices(members, self.algorithms, "algorithm")
+        name = " + ".join(members) if name is None else name
+        if name in self.algorithms:
+            raise DataError(f"name={name!r} is an algorithm of these runs already: pass another")
+        if self.levels is not None or not self.best_so_far:
+            raise DataError("a portfolio needs runs with one value, whose best so far counts")
+        found: dict[tuple[str, int], list[Run]] = {}
+        for run in replace(self, status=self.ended):
+            if run.algorithm in members:
+                found.setdefault((run.instance, run.repetition), []).append(run)
+        joined = [
+            join_side_by_side(own, name, self.direction)
+            for own in found.values()
+            if len(own) == len(set(members))
+        ]
+        more = type(self).from_records(joined, direction=self.direction, clock=self.clock)
+        return type(self).concat([self, more])
 
     def read_as(self, ended: Ended) -> Self:
         """Return these runs with the ends that nothing states read as "cut" or as "finished".

@@ -334,9 +334,16 @@ class Posterior(FrozenRecord):
         return tuple(derive_verdicts(claims, epsilon))
 
     def verdict(
-        self, certainty: float = 0.99, epsilon: float = 0.05, resolution: Resolution = "at_par"
+        self,
+        certainty: float = 0.99,
+        epsilon: float = 0.05,
+        *,
+        elimination: Elimination = "joint",
+        resolution: Resolution = "at_par",
     ) -> Findings:
         """Return what is known of all algorithms: text if printed, a table in a notebook.
+
+        The arguments are those of :meth:`verdicts`.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
@@ -347,18 +354,22 @@ class Posterior(FrozenRecord):
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """
-        verdicts = self.verdicts(certainty, epsilon, resolution=resolution)
+        options: Any = {"elimination": elimination, "resolution": resolution}
+        verdicts = self.verdicts(certainty, epsilon, **options)
+        everywhere = self._everywhere
+        if elimination == "pointwise":
+            everywhere = self._ahead.min(axis=0) * ~np.eye(len(self.algorithms), dtype=bool)
         return Findings(
             algorithms=self.algorithms,
             times=self.times,
             clock=self.clock,
-            everywhere=self._everywhere,
-            dominates=self._dominates(certainty, "joint"),
+            everywhere=everywhere,
+            dominates=self._dominates(certainty, elimination),
             best=self.prob_best(),
             verdicts=verdicts,
-            mistaken=self.prob_any_wrong_elimination(certainty),
+            mistaken=self.prob_any_wrong_elimination(certainty, elimination),
             certainty=certainty,
-            cautions=self._describe_cautions(verdicts, certainty, epsilon, resolution),
+            cautions=self._describe_cautions(verdicts, certainty, epsilon, **options),
             notes=tuple(self.diagnostics.verdict_notes),
         )
 
@@ -367,12 +378,12 @@ class Posterior(FrozenRecord):
         verdicts: Sequence[Verdict],
         certainty: float,
         epsilon: float,
-        resolution: Resolution,
+        **options: Any,
     ) -> tuple[str, ...]:
         """Return what a reader must know first: what hangs on how runs ended, and failed runs."""
         cautions = []
         if self.if_cut is not None:
-            others = self.if_cut.verdicts(certainty, epsilon, resolution=resolution)
+            others = self.if_cut.verdicts(certainty, epsilon, **options)
             first, second = (one.prob_best()[-1].argmax() for one in (self, self.if_cut))
             leaders = self.algorithms[first], self.if_cut.algorithms[second]
             cautions.append(compare_readings(self.ends, verdicts, others, leaders))

@@ -20,22 +20,16 @@ Certain claims (:class:`Claims`) come from e-values or from a posterior.
 """
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from polarbear._text import escape_text, format_count, format_list, format_range
-from polarbear.data.instance_data import find_attribute
-from polarbear.data.names import natural_sort_key, to_name
-from polarbear.data.rankings import Rankings, rank
+from polarbear.data.rankings import Rankings
 from polarbear.data.run_ends import RunEnds, describe_unstated
-from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
-from polarbear.inference.e_values import Evidence, count_outcomes, log_mean_over_times
+from polarbear.inference.e_values import Evidence, log_mean_over_times
 
 Kind = Literal[
     "member",
@@ -401,131 +395,6 @@ def compare_readings(
         "differ, in a column 'status'"
     )
     return f"The answer hangs on how runs ended. {why}. {changes}. {which}."
-
-
-def assess(
-    data: Runs | Rankings,
-    times: "ArrayLike | None" = None,
-    *,
-    certainty: float = 0.95,
-    epsilon: float = 0.05,
-    error_control: Literal["per_member", "whole_race"] = "per_member",
-    resolution: Resolution = "at_par",
-) -> list[Verdict]:
-    """Return the verdict about each algorithm by e-values, which stay valid while data are added.
-
-    A member of the anytime Pareto set ("whole_race": any member) is ever called dominated with
-    probability at most 1 - certainty, however often you add instances and test again. It holds for
-    independent instances and algorithms that are there from the start; in a race they may join
-    later. No model is fitted, so there are no probabilities: :func:`polarbear.fit` has those.
-
-    >>> import polarbear as pb
-    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
-    >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
-    ...     print(verdict)
-    a1 is a member of the Pareto set
-    a2 is a member of the Pareto set
-    a3 is dominated by a1
-    """
-    expected = {
-        f"{certainty=}": (
-            isinstance(certainty, Real) and 0.5 < float(certainty) < 1,
-            "a probability above 0.5 and below 1",
-        ),
-        f"{epsilon=}": (
-            isinstance(epsilon, Real) and 0 <= float(epsilon) < 0.5,
-            "at least 0 and below 0.5",
-        ),
-        f"{error_control=}": (
-            error_control in ("per_member", "whole_race"),
-            "'per_member' or 'whole_race'",
-        ),
-        f"{resolution=}": (resolution in get_args(Resolution), format_list(get_args(Resolution))),
-    }
-    for given, (is_valid, description) in expected.items():
-        if not is_valid:
-            raise DataError(f"{given}: expected {description}")
-    rankings = data if isinstance(data, Rankings) else rank(data, times)
-    n = len(rankings.algorithms)
-    if n < 2:
-        raise DataError(f"need at least 2 algorithms to compare, got {n}")
-    factor = (n - 1) * (n if error_control == "whole_race" else 1)
-    level = np.log(factor) - np.log1p(-certainty)
-    claims = Claims.from_e_values(
-        rankings.algorithms,
-        rankings.times,
-        rankings.clock,
-        Evidence.from_outcomes(count_outcomes(rankings), epsilon),
-        log_k=np.full((n, n), level),
-        certainty=certainty,
-        resolution=resolution,
-    )
-    verdicts = derive_verdicts(claims, epsilon)
-    if rankings.if_cut is not None:
-        others = assess(
-            rankings.if_cut,
-            certainty=certainty,
-            epsilon=epsilon,
-            error_control=error_control,
-            resolution=resolution,
-        )
-        warn(compare_readings(rankings.count_ends(), verdicts, others))
-    return [
-        one._replace(
-            decisive=find_decisive_instances(
-                rankings, one.rival or "", one.algorithm, "leads", level, epsilon
-            )
-            if one.kind == "dominated"
-            else find_decisive_of_member(one, verdicts, rankings, certainty, epsilon)
-        )
-        for one in verdicts
-    ]
-
-
-def assess_classes(
-    data: Runs | Rankings,
-    classes: str | Mapping[str, str],
-    times: "ArrayLike | None" = None,
-    **options: Any,
-) -> dict[str, list[Verdict]]:
-    """Return the verdict about each algorithm in each class of instances, by e-values.
-
-    The guarantee of :func:`assess` holds in each class: a given member of the Pareto set of a class
-    is ever called dominated there with probability at most 1 - certainty.
-
-    Parameters
-    ----------
-    data, times
-        As in :func:`assess`; for a race, ``result.runs`` and ``result.times``.
-    classes
-        The name of an attribute of the instances, or a mapping from instances to classes.
-        Instances that are not named are left out.
-    options
-        Those of :func:`assess`, such as ``certainty=0.99``.
-
-    Examples
-    --------
-    >>> import polarbear as pb
-    >>> utilities = np.repeat([[3.0, 0.0], [0.0, 3.0]], 40, axis=0)
-    >>> noise = np.random.default_rng(1).gumbel(size=(80, 2))
-    >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
-    >>> kinds = {f"i{k + 1}": "easy" if k < 40 else "hard" for k in range(80)}
-    >>> for name, verdicts in assess_classes(rankings, kinds).items():
-    ...     print(name, *verdicts, sep=": ")
-    easy: a1 is a member of the Pareto set: a2 is dominated by a1
-    hard: a1 is dominated by a2: a2 is a member of the Pareto set
-    """
-    rankings = data if isinstance(data, Rankings) else rank(data, times)
-    if isinstance(classes, str):
-        values = find_attribute(rankings.instance_data, classes).tolist()
-        classes = dict(zip(rankings.instances, map(to_name, values), strict=True))
-    named = {classes[k] for k in rankings.instances if k in classes} - {""}  # "" is a missing value
-    names = sorted(named, key=natural_sort_key)
-    rows = {
-        name: [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
-        for name in names
-    }
-    return {name: assess(rankings.take(own), **options) for name, own in rows.items()}
 
 
 def find_decisive_of_member(

@@ -1,6 +1,8 @@
 """``make_prior``: a prior from its name, as everywhere where a prior is chosen by a text."""
 
+import re
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from polarbear.data.names import suggest_name
@@ -17,6 +19,8 @@ BY_NAME: Mapping[str, Any] = {
     for kind in (Dirichlet, HierarchicalDirichlet, BSpline, RandomWalk, SparseGP, HSGP, GP)
 }
 """The seven priors of the paper; capital letters do not matter where a name is given."""
+
+_CALL = re.compile(r"(\w+)\s*(?:\((.*)\))?")
 
 HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, InverseGamma, LogNormal)}
 
@@ -48,6 +52,44 @@ def make_prior(given: Prior | str | Mapping[str, Any] | None) -> Prior:
                 "polarbear.priors.LogNormal(0.0, 0.5); a small sd fixes the value"
             )
     return prior
+
+
+def parse_prior(text: str) -> Prior:
+    """Return a prior from its name and parameters as in Python, without quotes.
+
+    >>> parse_prior("BSpline(warp=linear, degree=2)").degree, parse_prior("gp") == GP()
+    (2, True)
+    >>> parse_prior("GP(length=InverseGamma(5, 3))").length
+    InverseGamma(shape=5, scale=3)
+    """
+    return make_prior(_parse_call(text))
+
+
+def _parse_call(text: str) -> dict[str, Any]:
+    """Return the name and the fields of ``Name(field=value, ...)``; values may be calls."""
+    match = _CALL.fullmatch(text.strip())
+    if match is None:
+        raise DataError(f"prior={text!r}: expected a name such as GP, or GP(warp=linear)")
+    name, inside = match[1], match[2] or ""
+    kind = {known.lower(): one for known, one in {**BY_NAME, **HYPERS}.items()}.get(name.lower())
+    order = [one.name for one in fields(kind)] if kind is not None else []
+    parts: dict[str, Any] = {"name": name}
+    for k, argument in enumerate(re.findall(r"[^,(]+(?:\([^)]*\))?", inside)):
+        key, is_named, value = argument.strip().partition("=")
+        if not is_named or "(" in key:
+            key, value = order[k] if k < len(order) else "", argument.strip()
+        parts[key.strip()] = _parse_value(value.strip())
+    return parts
+
+
+def _parse_value(text: str) -> Any:
+    """Return a number, a distribution as its name and fields, or the text itself."""
+    if "(" in text:
+        return _parse_call(text)
+    try:
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+    except ValueError:
+        return text.strip("'\"")
 
 
 def _make(plain: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:

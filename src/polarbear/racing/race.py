@@ -59,7 +59,7 @@ from polarbear.racing.model import Fit
 from polarbear.racing.notes import collect_runs, find_algorithm, make_entry, make_withdrawal
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.progress import DecisionInput
-from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import recognise
 from polarbear.racing.race_texts import RaceTexts
@@ -663,17 +663,6 @@ def _shorten(verdict: Verdict) -> Verdict:
     """Return a verdict without what the state of a race knows, as its event stores it."""
     prob = None if verdict.probability is None else round(verdict.probability, 6)
     return verdict._replace(probability=prob, unsettled=None)
-
-
-def check_question(question: object) -> Question:
-    """Return the question, by default the Pareto set; raise an error if it is none."""
-    if isinstance(question, type):
-        raise DataError(f"question={question.__name__} is a class: write {question.__name__}(...)")
-    if question is None:
-        return ParetoSet()
-    if not isinstance(question, Question):
-        raise DataError(f"question={question!r}: expected a question such as ParetoSet(...)")
-    return question
 
 
 def check_budget(budget: object) -> Budget:

@@ -1,10 +1,12 @@
 """Simulated data with known truth, for tests, benchmarks and studies.
 
-``draw_truth`` draws utilities from a prior, ``simulate_rankings`` and ``simulate_runs`` make data
-of them. At every time the data follow a Plackett-Luce model. Parameters set the autocorrelation
-over time, how much instances differ, ties, crashes and censoring. May import data and priors.
+``draw_truth`` draws utilities from a prior, ``draw_paper_example`` such as those of the paper's
+examples. ``simulate_rankings`` and ``simulate_runs`` make data of them. At every time the data
+follow a Plackett-Luce model. Parameters set the autocorrelation over time, how much instances
+differ, ties, crashes and censoring. May import data and priors.
 """
 
+from polarbear.simulation.paper_examples import draw_paper_example, find_members
 from polarbear.simulation.simulate import (
     draw_noisy_utilities,
     draw_persistent_noise,
@@ -18,8 +20,10 @@ __all__ = [
     "PAPER_PRIOR",
     "PRIORS",
     "draw_noisy_utilities",
+    "draw_paper_example",
     "draw_persistent_noise",
     "draw_truth",
+    "find_members",
     "rank_costs",
     "simulate_rankings",
     "simulate_runs",

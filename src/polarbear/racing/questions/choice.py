@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import log2
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -56,6 +56,10 @@ class Choice(Question):
         after every round.
     size
         The number of algorithms that are wanted, to run in parallel.
+    by
+        What settles a choice: "e-values", whose error holds however often the race looks, or the
+        "posterior", as in the paper: at each look, P(the chosen one has the higher value) must
+        reach the certainty.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Choice(Question):
     epsilon: float = 0.05
     regret: float | None = None
     size: int = 1
+    by: Literal["e-values", "posterior"] = "e-values"
 
     posterior_for: ClassVar[PosteriorUse] = "choice"
 
@@ -88,6 +93,7 @@ class Choice(Question):
                 "epsilon": (in_range, "at least 0 and below 0.5"),
                 "regret": (has_regret, "a number above 0, or None"),
                 "size": (has_size, "a number of algorithms"),
+                "by": (self.by in ("e-values", "posterior"), "'e-values' or 'posterior'"),
             },
         )
 
@@ -112,6 +118,11 @@ class Choice(Question):
     def describe(self) -> str:
         """Return which error has probability at most 1 - certainty, as a clause."""
         error = f"{1 - self.certainty:.6g}"
+        if self.by == "posterior":
+            return (
+                "at each look a settled choice has a lower value than another algorithm with "
+                f"posterior probability {error} at most"
+            )
         if self.regret is not None:
             return (
                 f"a settled choice has a regret above {self.regret:g} with posterior probability "
@@ -138,6 +149,9 @@ class Choice(Question):
         choice = choose(posterior.ratings, weights, min(self.size, len(names)))
         evidence = preference_evidence(rankings, weights, self.epsilon, view.heaviest or 1.0)
         settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)
+        if self.by == "posterior":
+            value = np.einsum("dtn,t->dn", posterior.ratings, weights)
+            settled = (value[:, :, None] > value[:, None, :]).mean(axis=0) >= self.certainty
         open_ = choice.chosen[:, None] & ~choice.chosen & ~settled
         if self.regret is not None:
             error = error_of_look(1 - self.certainty, len(rankings.instances))

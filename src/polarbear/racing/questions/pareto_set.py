@@ -243,6 +243,17 @@ class ParetoSet(Question):
         )
 
 
+def check_question(question: object) -> Question:
+    """Return the question, by default the Pareto set; raise an error if it is none."""
+    if isinstance(question, type):
+        raise DataError(f"question={question.__name__} is a class: write {question.__name__}(...)")
+    if question is None:
+        return ParetoSet()
+    if not isinstance(question, Question):
+        raise DataError(f"question={question!r}: expected a question such as ParetoSet(...)")
+    return question
+
+
 def check_choice(value: object, choices: object) -> tuple[bool, str]:
     """Return whether a value is one of the literals of a type, and which these are."""
     names = get_args(choices)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from polarbear.racing.budget import Budget, check_fields, is_between
@@ -57,14 +56,17 @@ class Question:
     """Whether runs go where they are expected to settle pairs at least cost. Else all algorithms
     with an open pair run until its last open time on new instances, as in the paper."""
 
-    fit_options: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """The options of ``polarbear.fit`` that belong to the question, unless others are given."""
     alone: ClassVar[Kind] = "member"
     """The verdict about the only algorithm of a race."""
 
     def __post_init__(self) -> None:
         expected = (is_between(self.certainty, 0.5, 1), "a probability above 0.5 and below 1")
         check_fields(self, {"certainty": expected})
+
+    @property
+    def fit_options(self) -> Mapping[str, Any]:
+        """The options of ``polarbear.fit`` that belong to the question, unless others are given."""
+        return {}
 
     @property
     def model(self) -> Model:

@@ -21,8 +21,9 @@ from polarbear._text import (
 from polarbear.data.run import Direction, Status
 from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import RunId, job
+from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
-from polarbear.racing.race import check_budget, check_question
+from polarbear.racing.race import check_budget
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Setup, Solver

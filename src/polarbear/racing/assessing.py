@@ -1,0 +1,136 @@
+"""``assess``: ask the question of a race about data that are recorded already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from polarbear.data.instance_data import find_attribute
+from polarbear.data.names import natural_sort_key, to_name
+from polarbear.data.rankings import Rankings, rank
+from polarbear.errors import DataError, warn
+from polarbear.inference.verdicts import Verdict, compare_readings, find_decisive_of_member
+from polarbear.racing.budget import Budget
+from polarbear.racing.entries import Entries
+from polarbear.racing.questions.pareto_set import ParetoSet, check_question
+from polarbear.racing.questions.question import Question, View
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from polarbear.data.runs import Runs
+
+
+def assess(
+    data: Runs | Rankings,
+    times: ArrayLike | None = None,
+    question: Question | None = None,
+) -> list[Verdict]:
+    """Return the verdict about each algorithm by the question of a race, from recorded data.
+
+    By default the question is :class:`ParetoSet`: e-values, which stay valid while data are added.
+    A member of the anytime Pareto set is then ever called dominated with probability at most
+    1 - certainty, however often you add instances and test again. It holds for independent
+    instances and algorithms that are there from the start; in a race they may join later. No model
+    is fitted, so there are no probabilities: :func:`polarbear.fit` has those, and so has
+    :class:`PaperParetoSet`, the method of the paper.
+
+    >>> import numpy as np, polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
+    ...     print(verdict)
+    a1 is a member of the Pareto set
+    a2 is a member of the Pareto set
+    a3 is dominated by a1
+    """
+    question = check_question(question)
+    options = question.model.rank_options()
+    rankings = data if isinstance(data, Rankings) else rank(data, times, **options)
+    names, at = rankings.algorithms, tuple(rankings.times.tolist())
+    if len(names) < 2:
+        raise DataError(f"need at least 2 algorithms to compare, got {len(names)}")
+    question = question.at(at, rankings.clock)
+    view = _view_of(rankings, question)
+    fits = question.posterior_for in ("choice", "decision")
+    posterior = question.model.make_fit()(rankings, seed=0) if fits else None
+    verdicts = question.decide(view, rankings, posterior).verdicts
+    if rankings.if_cut is not None:
+        others = assess(rankings.if_cut, None, question)
+        warn(compare_readings(rankings.count_ends(), verdicts, others))
+    if not isinstance(question, ParetoSet) or question.classes:
+        return list(verdicts)
+    certainty, epsilon = question.certainty, question.epsilon
+    return [
+        one
+        if one.kind == "dominated"
+        else one._replace(
+            decisive=find_decisive_of_member(one, verdicts, rankings, certainty, epsilon)
+        )
+        for one in verdicts
+    ]
+
+
+def _view_of(rankings: Rankings, question: Question) -> View:
+    """Return what a question may know of recorded data: a race that has used all of them."""
+    names, at = rankings.algorithms, tuple(rankings.times.tolist())
+    entries = Entries()
+    for name in names:
+        entries.add(name, names, is_late=False)
+    weights = [weight for _, weight in question.model.weights]
+    budget = Budget()
+    return View(
+        members=names,
+        times=at,
+        open=question.undecided(names, len(at)),
+        batch=budget.batch[0],
+        budget=budget,
+        entries=entries,
+        heaviest=max([1.0, *weights]) if weights else None,
+        exhausted=frozenset(),
+        n_used=len(rankings.instances),
+        n_unused=0,
+    )
+
+
+def assess_classes(
+    data: Runs | Rankings,
+    classes: str | Mapping[str, str],
+    times: ArrayLike | None = None,
+    question: Question | None = None,
+) -> dict[str, list[Verdict]]:
+    """Return the verdict about each algorithm in each class of instances, by e-values.
+
+    The guarantee of :func:`assess` holds in each class: a given member of the Pareto set of a class
+    is ever called dominated there with probability at most 1 - certainty.
+
+    Parameters
+    ----------
+    data, times, question
+        As in :func:`assess`; for a race, ``race.runs`` and ``race.times``.
+    classes
+        The name of an attribute of the instances, or a mapping from instances to classes.
+        Instances that are not named are left out.
+
+    Examples
+    --------
+    >>> import numpy as np, polarbear as pb
+    >>> utilities = np.repeat([[3.0, 0.0], [0.0, 3.0]], 40, axis=0)
+    >>> noise = np.random.default_rng(1).gumbel(size=(80, 2))
+    >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
+    >>> kinds = {f"i{k + 1}": "easy" if k < 40 else "hard" for k in range(80)}
+    >>> for name, verdicts in assess_classes(rankings, kinds).items():
+    ...     print(name, *verdicts, sep=": ")
+    easy: a1 is a member of the Pareto set: a2 is dominated by a1
+    hard: a1 is dominated by a2: a2 is a member of the Pareto set
+    """
+    rankings = data if isinstance(data, Rankings) else rank(data, times)
+    if isinstance(classes, str):
+        values = find_attribute(rankings.instance_data, classes).tolist()
+        classes = dict(zip(rankings.instances, map(to_name, values), strict=True))
+    named = {classes[k] for k in rankings.instances if k in classes} - {""}  # "" is a missing value
+    names = sorted(named, key=natural_sort_key)
+    rows = {
+        name: [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
+        for name in names
+    }
+    return {name: assess(rankings.take(own), None, question) for name, own in rows.items()}
