@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 from error_control.decisions import Floats
-from racing.course import Method, course, drive, grid, members
+from racing.course import Method, course, drive, grid
 from tools.records import Records, seeded
 
 import polarbear as pb
 from polarbear.racing.events import Asked, Decided
 from polarbear.racing.race import Race
-from polarbear.simulation import PAPER_PRIOR, draw_truth
+from polarbear.simulation import PAPER_PRIOR, draw_truth, find_members
 
 RACES, INSTANCES, TIMES, ALGORITHMS, MEMBERS = 60, 4096, 10, 5, 3
 PERSISTENCE = {"plain": 0.5, "clones": np.inf}
@@ -36,9 +36,9 @@ def truth_of(setting: str, rng: np.random.Generator) -> Floats:
     while True:
         truth, _ = draw_truth(PAPER_PRIOR, grid(TIMES), ALGORITHMS - copied, rng)
         if copied:
-            best = int(np.flatnonzero(members(truth))[0])
+            best = int(np.flatnonzero(find_members(truth))[0])
             truth = np.concatenate([truth, truth[:, [best]]], axis=1)
-        if members(truth).sum() == MEMBERS:
+        if find_members(truth).sum() == MEMBERS:
             return truth
 
 
@@ -50,7 +50,7 @@ def margins(truth: Floats) -> list[float]:
     """
     win = 1 / (1 + np.exp(truth[:, None, :] - truth[:, :, None]))  # row beats column
     closest = (win.min(axis=0) - 0.5).max(axis=0)
-    return [round(float(margin), 3) for margin in closest[~members(truth)]]
+    return [round(float(margin), 3) for margin in closest[~find_members(truth)]]
 
 
 def forecasts(race: Race) -> list[list[float]]:
@@ -81,7 +81,7 @@ def measure(records: Records, races: int = RACES, instances: int = INSTANCES) ->
 def judge(race: Race, truth: Floats) -> dict[str, Any]:
     """Return what a race spent, whom it lost and kept, and its forecasts."""
     belongs = dict(
-        zip(sorted(race.state.members.entries.numbers), members(truth).tolist(), strict=True)
+        zip(sorted(race.state.members.entries.numbers), find_members(truth).tolist(), strict=True)
     )
     called = [
         [one.kind, belongs[one.algorithm], None if p is None else round(p, 4)]

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell, seeded
-from racing.course import Floats, Method, arms, grid, members
+from racing.course import Floats, Method, arms, grid
 
 import polarbear as pb
 from polarbear.racing.jobs import Job
-from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth
+from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth, find_members
 
 CANDIDATES, TIMES, INSTANCES, PERSISTENCE = 1000, 10, 128, 0.5
 RISE, LEVEL = 6.0, 2.0
@@ -76,7 +76,7 @@ def measure(candidates: int, instances: int, more: Mapping[str, Any], number: in
             if k % 50 == 0:
                 print(f"{k} candidates, {rows[-1][2]} race", file=sys.stderr, flush=True)
     slowest, rounds, racing, runs = zip(*rows, strict=True)
-    best = members(truth)
+    best = find_members(truth)
     lost = sum(best[int(name[1:])] for name in race.eliminated)
     return {
         "slowest": np.array(slowest),

@@ -16,7 +16,7 @@ import polarbear as pb
 from polarbear.racing.events import Decided
 from polarbear.racing.jobs import Job
 from polarbear.racing.race import Race
-from polarbear.simulation import draw_noisy_utilities
+from polarbear.simulation import draw_noisy_utilities, find_members
 
 Floats = NDArray[np.float64]
 
@@ -52,16 +52,6 @@ def course(
     # A common trend makes every time an improvement, and changes no ranking.
     trend = (np.ptp(noisy) + 1) * np.arange(len(truth))
     return Course(times, truth, noisy + trend[:, None, None])
-
-
-def members(truth: Floats) -> NDArray[np.bool_]:
-    """Return which algorithms are members of the anytime Pareto set."""
-    return ~np.any(np.all(truth[:, :, None] > truth[:, None, :], axis=0), axis=0)
-
-
-def wins(truth: Floats) -> Floats:
-    """The probability (T, n, n) that the row is ahead of the column on an instance."""
-    return 1 / (1 + np.exp(truth[:, None, :] - truth[:, :, None]))
 
 
 class Method(NamedTuple):
@@ -114,7 +104,7 @@ def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
 def raced(on: Course, method: Method, seed: int) -> dict[str, Any]:
     """Race to the end, and judge it by the truth."""
     race, seconds = drive(on, method, seed)
-    member = dict(zip(on.algorithms, members(on.truth).tolist(), strict=True))
+    member = dict(zip(on.algorithms, find_members(on.truth).tolist(), strict=True))
     return {
         "members": sum(member.values()),
         "lost": sum(member[name] for name in race.eliminated),

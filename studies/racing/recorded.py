@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 from racing.cells import Cell
-from racing.course import arms, members, methods_of
+from racing.course import arms, methods_of
 from tools.pools import recorded_runs
 
 import polarbear as pb
 from polarbear.calibration.population import fit_utilities
+from polarbear.simulation import find_members
 
 POOLS = ("mabbob_d10", "mabbob_d5")
 METHODS = tuple(product(("default", "paper"), (0.95, 0.99)))
@@ -34,7 +35,7 @@ def everything(name: str, instances: int | None) -> tuple[pb.Posterior, list[str
     runs = pool(name, instances)
     rankings = pb.rank(runs, times_of(runs))
     truth = fit_utilities(rankings)
-    nearest = [a for a, own in zip(rankings.algorithms, members(truth), strict=True) if own]
+    nearest = [a for a, own in zip(rankings.algorithms, find_members(truth), strict=True) if own]
     return pb.fit(rankings), nearest
 
 

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 from racing import synthetic as examples
 from racing.cells import seeded
-from racing.course import Floats, course, members, methods_of
+from racing.course import Floats, course, methods_of
 from tools.races import course as told
 
 from polarbear.racing.race import Race
+from polarbear.simulation import find_members
 
 EXAMPLES = tuple(examples.EXAMPLES)
 METHODS = examples.METHODS
@@ -46,5 +47,5 @@ def raced(name: str, method: str, *, number: int = 0, instances: int = examples.
                 run = on.answer(job._replace(algorithm=back[job.algorithm]))
                 race.tell(job.run(run.time, run.value))
     letters = list(names.values())
-    member = tuple(who for who, is_one in zip(letters, members(truth), strict=True) if is_one)
+    member = tuple(who for who, is_one in zip(letters, find_members(truth), strict=True) if is_one)
     return Raced(race, told(race.events), dict(zip(letters, truth.T, strict=True)), member)

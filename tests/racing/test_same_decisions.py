@@ -59,7 +59,7 @@ def runs_of(seed):
 
 def decisions_of(name, seed):
     """What a race asked for (as a digest), how it ended, and the status of each algorithm."""
-    averaged = {"ties": "averaged", "evidence": "instances"}
+    averaged = {"prior": "Dirichlet", "ties": "averaged", "evidence": "instances"}
     fit = averaged if name in FITTED else quick_fit
     question, budget = RACES[name]
     runs = runs_of(seed)

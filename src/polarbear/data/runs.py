@@ -27,7 +27,6 @@ from polarbear.data.long_table import (
     read_long_table,
 )
 from polarbear.data.names import Codes, find_indices, renumber_names
-from polarbear.data.portfolios import join_side_by_side
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
 from polarbear.data.run import (
     NO_DIRECTION,
@@ -42,6 +41,7 @@ from polarbear.data.run import (
 )
 from polarbear.data.run_ends import Ended, RunEnds, decide_ends, describe_unstated, format_counts
 from polarbear.data.run_tables import WithTables
+from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError
 

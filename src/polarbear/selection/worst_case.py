@@ -9,15 +9,13 @@ does not know u, no data can save: it is the *irreducible* part.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import escape_text, format_range
-
-if TYPE_CHECKING:
-    from polarbear.inference.posterior import Posterior
+from polarbear.selection.ratings import RatingSource
 
 Floats = NDArray[np.float64]
 
@@ -59,10 +57,11 @@ class WorstCase(NamedTuple):
         )
 
 
-def worst_case_regret(posterior: Posterior) -> WorstCase:
+def worst_case_regret(posterior: RatingSource) -> WorstCase:
     """Return the algorithm with the smallest worst-case regret, and what of it data can reduce.
 
-    The regret is in ratings: in the probability of having the best solution.
+    The regret is in ratings: in the probability of having the best solution. Saved
+    :class:`Ratings` serve as well as a posterior.
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0, -3.0], [0.0, 1.0, -3.0]])
