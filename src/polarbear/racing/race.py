@@ -61,7 +61,7 @@ from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.progress import DecisionInput
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
-from polarbear.racing.questions.stored import recognise
+from polarbear.racing.questions.stored import question_to_plain, recognise
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
 from polarbear.racing.state import State, apply, start_state
@@ -128,6 +128,7 @@ class Race(RaceTexts):
             raise DataError(f"seed={seed!r}: expected a whole number")
         at = tuple(grid.check_times(times).tolist())
         question = check_question(question)
+        question_to_plain(question.at(at, clock))  # it raises an error if it cannot be stored
         started = Started(
             seed=int(seed),
             times=at,

@@ -102,7 +102,8 @@ def _describe_course(status: RaceStatus) -> str:
     runs, rounds = format_count(status.n_runs, "run"), format_count(status.counts.rounds, "round")
     sentences = [f"The race made {runs} in {rounds} (total time {time})."]
     if status.ended == "resolved":
-        sentences.append("It ended when the relation of every pair was known.")
+        known = "the relation of every pair was known" if status.is_about_set else "it was settled"
+        sentences.append(f"It ended when {known}.")
     elif status.ended:
         n_open = status.counts.open_pairs
         stayed = f": {format_count(n_open, 'pair')} stayed open" if n_open else ""
@@ -118,8 +119,7 @@ def _describe_course(status: RaceStatus) -> str:
 
 def _describe_outcome(status: RaceStatus) -> str:
     """Return sentences on the result of the race, in the terms of its question."""
-    of_set = {"member", "equivalent", "dominated", "undecided", "removed"}
-    if not status.chosen and of_set.issuperset(one.kind for one in status.verdicts):
+    if status.is_about_set:
         return describe_result(status.verdicts)
     kinds = ("chosen", "not chosen", "passed", "failed", "undecided", "removed")
     named = {kind: [one.algorithm for one in status.verdicts if one.kind == kind] for kind in kinds}

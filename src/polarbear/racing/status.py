@@ -203,6 +203,12 @@ class RaceStatus:
         return tuple(one.algorithm for one in self.verdicts if one.kind == "removed")
 
     @property
+    def is_about_set(self) -> bool:
+        """Whether the question is about the Pareto set, and not about a choice or a baseline."""
+        of_set = {"member", "equivalent", "dominated", "undecided", "removed"}
+        return not self.chosen and of_set.issuperset(one.kind for one in self.verdicts)
+
+    @property
     def n_runs(self) -> int:
         """The number of runs made, where each extension and each repetition counts."""
         return sum(self.runs.made.values())

@@ -176,7 +176,7 @@ def _collect_verdict(
         }
     state = describe_end(race.status)
     summary = f"{state[:1].upper()}{state[1:]}."
-    if race.rounds:
+    if race.rounds and race.status.is_about_set:
         summary = f"{count_members(len(race.pareto), len(names))} {summary}"
     return {
         "cautions": cautions,

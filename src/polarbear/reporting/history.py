@@ -18,6 +18,7 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Removed, Told
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.questions.question import Question
+from polarbear.racing.questions.stored import UnknownQuestion
 from polarbear.racing.race import Race
 from polarbear.racing.replay import Replay
 from polarbear.racing.status import RaceStatus
@@ -163,7 +164,8 @@ def _describe_status(source: Race) -> dict[str, str]:
 def describe_end(status: RaceStatus) -> str:
     """Return a sentence on whether the race has ended, and why."""
     if status.counts.rounds and status.resolved:
-        return "resolved: the relation of every pair is known"
+        is_known = "the relation of every pair is known"
+        return f"resolved: {is_known}" if status.is_about_set else "the question is settled"
     if status.ended not in (None, "resolved"):
         return f"ended before everything was resolved: {status.ended}"
     return "under way" if status.counts.rounds else "nothing is decided yet"
@@ -183,6 +185,9 @@ def describe_origin(source: Race) -> dict[str, str]:
 
 def _describe_record(record: Question | Budget) -> str:
     """Return a record as Python code, with only the fields that differ from their defaults."""
+    if isinstance(record, UnknownQuestion):
+        content = ", ".join(f"{name}={value!r}" for name, value in record.content.items())
+        return f"{record.name}({content})"
     arguments = [
         f"{field.name}={getattr(record, field.name)!r}"
         for field in fields(record)

@@ -112,7 +112,8 @@ class Question:
     def guarantee(self) -> str:
         """One sentence on the error probability that follows from the certainty."""
         text = self.describe()
-        return f"{text[0].upper()}{text[1:]}, however often the race looks."
+        often = "" if self.posterior_for == "decision" else ", however often the race looks"
+        return f"{text[0].upper()}{text[1:]}{often}."
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:  # noqa: ARG002
         """Return whether an elimination stays if this question follows another one.

@@ -100,6 +100,13 @@ def _list_fields(question: Question) -> dict[str, Any]:
     """Return the fields of a question as plain values; its model is stored beside it."""
     plain = asdict(replace(question, fit=None))
     del plain["fit"]
+    try:
+        json.dumps(plain)
+    except TypeError as error:
+        raise DataError(
+            f"a field of {type(question).__name__} cannot be stored ({error}): use numbers, texts, "
+            "lists and dictionaries"
+        ) from None
     return plain
 
 
