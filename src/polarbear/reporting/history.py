@@ -182,11 +182,14 @@ def describe_origin(source: Race) -> dict[str, str]:
 
 
 def _describe_record(record: Question | Budget) -> str:
-    """Return a record as Python code, with only the fields that differ from their defaults."""
+    """Return a record as Python code, with only the fields that differ from their defaults.
+
+    The model, which is a field without representation, is described beside it.
+    """
     arguments = [
         f"{field.name}={getattr(record, field.name)!r}"
         for field in fields(record)
-        if getattr(record, field.name) not in (field.default, ())
+        if field.repr and getattr(record, field.name) not in (field.default, ())
     ]
     return f"{type(record).__name__}({', '.join(arguments)})"
 
