@@ -24,9 +24,9 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.reporting.supplement import read_members
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.solvers.setup import Setup
-from polarbear.store.codec import StoredEvent, event_row
 from polarbear.store.merging import merge
 from polarbear.store.repair import repair_store
+from polarbear.store.rows import StoredEvent, event_row
 
 NAMES = (
     "; touch hacked",
@@ -176,7 +176,7 @@ def printed():
         solvers, instances, question=question, budget=budget, store=":memory:", **asked
     ) as result:
         assert result.failures
-        yield from (result, result.race)
+        yield from (result, result.in_memory(), result.status, *result.verdicts())
 
 
 @pytest.mark.slow

@@ -137,7 +137,7 @@ MAY_ENCODE = {
     "running/backends/shared_folder.py": "jobs, and outcomes whose run is run_to_plain",
     "running/workers/containment.py": "jobs",
     "running/workers/spawning.py": "solvers and jobs, for a child process",
-    "store/codec.py": "checksums of rows; a run in them is encode_run",
+    "store/rows.py": "checksums of rows; a run in them is encode_run",
     "store/restoring.py": "nothing: it catches errors of a damaged snapshot",
     "cli/races.py": "the option --json",
 }

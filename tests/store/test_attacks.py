@@ -17,7 +17,7 @@ from polarbear.racing.jobs import key_of
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.store import open_store, repair_store, sqlite
-from polarbear.store.codec import StoredEvent, event_row
+from polarbear.store.rows import StoredEvent, event_row
 from racers import drive, race_of
 
 

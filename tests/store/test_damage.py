@@ -19,9 +19,9 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.state import key_of
 from polarbear.running.solvers.processes import fork
 from polarbear.store import sqlite, writer_lock
-from polarbear.store.codec import blob_row
 from polarbear.store.opening import open_store
 from polarbear.store.repair import repair_store
+from polarbear.store.rows import blob_row
 from racers import drive, race_of, restore
 
 

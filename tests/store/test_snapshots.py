@@ -22,8 +22,8 @@ from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 from polarbear.racing.state import State
 from polarbear.store import race_snapshot
-from polarbear.store.codec import blob_row
 from polarbear.store.restoring import restore_race
+from polarbear.store.rows import blob_row
 from racers import asked_by, race_of, restore, solve
 
 NAMES = ("early", "late", "good")

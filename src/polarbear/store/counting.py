@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from polarbear.errors import StoreError
-from polarbear.store.codec import STATUS_OF_CODE, Head, count_row
 from polarbear.store.database import Database, Statement
 from polarbear.store.reading import advise_repair, read_head
+from polarbear.store.rows import STATUS_OF_CODE, Head, count_row
 
 Counts = Counter[tuple[int, int]]
 """The number of runs by the code of the algorithm and the code of the status."""

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, Protocol
 
 from polarbear.errors import StoreError
-from polarbear.store.codec import Head, describe_holder, encode_holder
+from polarbear.store.rows import Head, describe_holder, encode_holder
 
 FORMAT = 1
 """The number of the present set of tables; raise it whenever ``TABLES`` changes."""

@@ -35,20 +35,6 @@ from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId
 from polarbear.racing.model import Model
 from polarbear.racing.status import RaceStatus
-from polarbear.store.codec import (
-    Head,
-    StoredEvent,
-    StoredRun,
-    blob_row,
-    check_run_event,
-    decode_event,
-    decode_name,
-    decode_run_row,
-    encode_event,
-    event_row,
-    is_start,
-    run_row,
-)
 from polarbear.store.counting import Counts, add_counts, read_counts
 from polarbear.store.database import HEAD, Conflict, Database, Statement
 from polarbear.store.origins import Origins
@@ -70,6 +56,20 @@ from polarbear.store.reading import (
     describe_damage,
     read_head,
     read_without_trajectories,
+)
+from polarbear.store.rows import (
+    Head,
+    StoredEvent,
+    StoredRun,
+    blob_row,
+    check_run_event,
+    decode_event,
+    decode_name,
+    decode_run_row,
+    encode_event,
+    event_row,
+    is_start,
+    run_row,
 )
 from polarbear.store.withdrawing import read_withdrawn
 

@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from polarbear.errors import StoreError, require, warn
-from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
@@ -30,6 +29,7 @@ from polarbear.store.database import (
     replaced_writer_error,
     second_writer_error,
 )
+from polarbear.store.rows import Head
 
 RECONNECT_SECONDS = 60.0
 """The time for which a server that has stopped answering is waited for, with new connections."""

@@ -23,9 +23,9 @@ from typing import NamedTuple, Self
 from zlib import crc32
 
 from polarbear.racing.events import UNREADABLE
-from polarbear.store.codec import Rows, are_intact, blob_row
 from polarbear.store.database import Database, Statement
 from polarbear.store.reading import EVENTS, RUN_FACTS
+from polarbear.store.rows import Rows, are_intact, blob_row
 
 GROWTH = 0.05
 """A snapshot is replaced when the number of events has grown by this share."""

@@ -18,16 +18,16 @@ from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.ledger import Spent
 from polarbear.racing.state import State, apply, start_state
 from polarbear.racing.status import RaceStatus, StoreFacts
-from polarbear.store.codec import (
+from polarbear.store.counting import read_counts
+from polarbear.store.database import Database, Statement
+from polarbear.store.reading import advise_repair, read_without_trajectories
+from polarbear.store.rows import (
     STATUS_OF_CODE,
     blob_row,
     decode_event,
     decode_name,
     describe_holder,
 )
-from polarbear.store.counting import read_counts
-from polarbear.store.database import Database, Statement
-from polarbear.store.reading import advise_repair, read_without_trajectories
 from polarbear.store.withdrawing import count_withdrawn, read_withdrawn
 
 REPORTS = frozenset({"failed", "hosted", "identified"})

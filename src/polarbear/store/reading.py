@@ -6,7 +6,8 @@ from typing import Any
 from polarbear._text import format_count, format_list
 from polarbear.errors import StoreError
 from polarbear.racing.events import Event, Started
-from polarbear.store.codec import (
+from polarbear.store.database import Database
+from polarbear.store.rows import (
     Head,
     check_run_event,
     decode_event,
@@ -14,7 +15,6 @@ from polarbear.store.codec import (
     decode_run_facts,
     decode_run_row,
 )
-from polarbear.store.database import Database
 
 EVENTS = "SELECT seq, kind, body, crc FROM events WHERE seq BETWEEN ? AND ? ORDER BY seq"
 EVENTS_OF_KIND = "SELECT seq, kind, body, crc FROM events WHERE kind = ?"

@@ -30,10 +30,10 @@ from polarbear.racing.events import (
     Told,
 )
 from polarbear.racing.jobs import RunId, key_of
-from polarbear.store.codec import Head, decode_name
 from polarbear.store.database import FORMAT, HEAD
 from polarbear.store.log import CHUNK, Store
 from polarbear.store.reading import EVENTS, RUNS, decode_rows
+from polarbear.store.rows import Head, decode_name
 from polarbear.store.sqlite import (
     APPLICATION,
     SQLite,

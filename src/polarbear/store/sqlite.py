@@ -19,7 +19,6 @@ from typing import Any
 from urllib.parse import quote
 
 from polarbear.errors import StoreError
-from polarbear.store.codec import Head
 from polarbear.store.database import (
     FORMAT,
     HEAD,
@@ -32,6 +31,7 @@ from polarbear.store.database import (
     replaced_writer_error,
     second_writer_error,
 )
+from polarbear.store.rows import Head
 from polarbear.store.writer_lock import WriterLock, find_network_file_system, refuse_network
 
 APPLICATION = 0x504F4C42

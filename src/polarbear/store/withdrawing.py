@@ -4,9 +4,9 @@ from collections import Counter
 
 from polarbear.errors import StoreError
 from polarbear.racing.events import Withdrawn
-from polarbear.store.codec import decode_event, decode_name
 from polarbear.store.database import Database
 from polarbear.store.reading import EVENTS_OF_KIND, advise_repair
+from polarbear.store.rows import decode_event, decode_name
 
 
 def read_withdrawn(database: Database) -> dict[tuple[str, str], int]:
