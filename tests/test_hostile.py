@@ -176,7 +176,7 @@ def printed():
         solvers, instances, question=question, budget=budget, store=":memory:", **asked
     ) as result:
         assert result.failures
-        yield from (result, result.race)
+        yield from (result, result.in_memory(), result.status, *result.verdicts())
 
 
 @pytest.mark.slow

@@ -19,7 +19,6 @@ import pytest
 import browsers
 import polarbear as pb
 from polarbear.cli.main import main, make_parser
-from polarbear.racing.model import Model
 from racers import TIMES, drive, race_of
 
 MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
@@ -165,7 +164,7 @@ def test_json_has_the_same_answer(capsys):
     runs = pb.read(MABBOB, direction="minimize", clock="evaluations")
     posterior = pb.fit(runs, times=pb.grid.from_runs(runs, 6))
     assert found["pareto"] == [*posterior.pareto(0.95)]
-    assert found["verdict"] == posterior.verdict(0.95).splitlines()
+    assert found["verdict"] == str(posterior.verdict(0.95)).splitlines()
     assert found["times"] == posterior.times.tolist()
     assert found["in_pareto"] == posterior.prob_in_pareto()
     assert np.allclose(found["best"]["CSA"], posterior.prob_best()[:, 0])
@@ -702,8 +701,8 @@ def test_an_option_of_the_fit_beside_a_question_is_used(
 ):
     seen = []
 
-    def replay(*_, fit, **_options):
-        seen.append(fit)
+    def replay(_, question, **_options):
+        seen.append(question)
         raise pb.DataError("seen")
 
     monkeypatch.setattr(pb, "replay", replay)
@@ -720,7 +719,7 @@ def test_an_option_of_the_fit_beside_a_question_is_used(
     ]
     assert main([*map(str, words), *options]) == 1
     capsys.readouterr()
-    used = Model.of(seen[0])
+    used = seen[0].model
     assert (used.evidence, used.ties) == model
 
 
@@ -745,7 +744,7 @@ def test_options_of_another_question_are_refused(capsys, options, message):
 def test_the_options_of_a_choice_are_not_dropped(capsys):
     words = ["replay", "--example", "--times", "3", "--between", "100", "1000", "--json"]
     assert main([*words, "--regret", "0.2", "--size", "2"]) == 0
-    question = json.loads(capsys.readouterr().out)["question"]
+    question = json.loads(capsys.readouterr().out)["setup"]["question"]
     assert (question["kind"], question["regret"], question["size"]) == ("Choice", 0.2, 2)
 
 

@@ -1,13 +1,16 @@
 """A round in which every run fails: the race stops, and goes on as if it had not been made."""
 
+import time
 from copy import deepcopy
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 import course
 import polarbear as pb
 from judging import code, make_judge
+from polarbear.coordinator.run_race import SolverRace
 from polarbear.errors import SolverError
 from polarbear.racing.events import Told
 
@@ -160,6 +163,47 @@ def test_a_solver_that_alone_fails_is_known_to_the_race(tmp_path):
         raced.resume()
         assert raced.removed == {"fails"}
         assert "out of paper" in raced.failures["fails"]
+
+
+def test_failures_before_a_deadline_are_said_and_not_kept(tmp_path, monkeypatch):
+    """The race ends while nothing is known but failures."""
+    ask = SolverRace.ask
+    monkeypatch.setattr(SolverRace, "ask", lambda self, now: ask(self, inf if self._held else now))
+
+    def fails(job):
+        raise RuntimeError(f"out of paper on {job.name}")
+
+    def sleeps(_):
+        time.sleep(600)
+        yield 10.0, 1.0
+
+    call = {"instances": range(4), "times": [10], "direction": "minimize", "executor": 2}
+    call |= {"solvers": {"fails": fails, "sleeps": sleeps}, "store": tmp_path / "race.db"}
+    with (
+        pytest.warns(pb.DataWarning, match="are not kept: fails: RuntimeError: out of paper on"),
+        pb.race(**call, budget=pb.Budget(deadline="9h")) as raced,
+    ):
+        assert (raced.ended, raced.n_runs, raced.failures) == ("deadline", 0, {})
+
+
+def test_what_an_interrupted_call_held_back_is_made_again(tmp_path, monkeypatch):
+    broken = tmp_path / "broken"
+    with race(broken, FEW) as raced:
+        raced.extend(budget=MANY)
+        broken.touch()
+
+        def interrupt(*_, **__):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patched:
+            patched.setattr(raced, "_take_held", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                raced.resume()
+        assert raced._held
+        broken.unlink()
+        raced.resume()
+        assert not raced.failures
+        assert raced.n_runs == 48
 
 
 @pytest.mark.slow

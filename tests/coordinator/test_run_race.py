@@ -124,6 +124,12 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
         assert result.verdict("worst").kind == "undecided"  # nothing has run yet
         result.resume()
         assert result.verdict("worst").kind == "dominated"
+        result.add("worst")  # readmitted, with the solver that it has
+        assert "worst" in result.pareto
+        result.resume()
+        assert result.verdict("worst").kind == "dominated"
+        with pytest.raises(DataError, match="'early' is not a solver of this race: pass it as wel"):
+            result.add("early")
         runs = result.n_runs
     more = {
         **solvers,
@@ -140,6 +146,32 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
         assert all(one.probability >= 0.99 for one in result.eliminated.values())
     with pytest.raises(DataError, match="'good' is racing in .*race.db, but is not among"):
         pb.race({"goood": solvers["good"]}, course.instance, course.TIMES, store=path, **some)
+
+
+@pytest.mark.slow
+def test_a_newcomer_has_limits_of_its_own_also_after_a_resume(tmp_path):
+    with run(tmp_path / "race.db", budget=course.short(80)) as result:
+        for name in ("again", "timed"):
+            solver = course.solver(course.SKILL["good"])
+            limits = {"max_runs": 4} if name == "again" else {"max_time": 250.0}
+            result.add(name, solver, **limits)
+        result.extend(budget=course.short(200))
+        before = result.state
+    solvers = {name: course.solver(course.SKILL["good"]) for name in ("again", "timed")}
+    with pb.race(
+        {**course.solvers(), **solvers},
+        course.instance,
+        course.TIMES,
+        direction="maximize",
+        question=replace(course.QUESTION, fit=course.quick),
+        budget=course.short(200),
+        store=tmp_path / "race.db",
+        executor=1,
+    ) as result:
+        assert result.state.members.limits == before.members.limits
+        assert result.status.runs.made["again"] <= 4
+        assert result.runs.filter(algorithms=["timed"]).until.sum() <= 250.0
+        assert result.n_runs > 100
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,8 @@ import pytest
 import killing
 import polarbear as pb
 from disturbing import LONG
-from polarbear.data.run import Status
+from polarbear.data.run import FAILED, Status
 from polarbear.racing.events import Told
-from polarbear.racing.state import FAILED
 from waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

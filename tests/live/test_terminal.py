@@ -43,27 +43,45 @@ def read_events(path):
 
 def status_of(n, *, out=0, **more):
     names = [f"algorithm {k}" for k in range(n)]
-    statuses = [Verdict(name, "undecided", 0.4) for name in names[out:-1]]
-    statuses.append(Verdict(names[-1], "member", 0.997))
-    statuses += [
+    verdicts = [Verdict(name, "undecided", 0.4) for name in names[out:-1]]
+    verdicts.append(Verdict(names[-1], "member", 0.997))
+    verdicts += [
         Verdict(name, "dominated", rival=names[-1], probability=0.995) for name in names[:out]
     ]
+    status = race_of().status
     status = replace(
-        race_of().status,
-        statuses=tuple(statuses),
-        runs=dict.fromkeys(names, 40),
-        wanted=dict.fromkeys(names[out:], 3),
-        n_rounds=4,
-        n_open_pairs=n,
+        status,
+        verdicts=tuple(verdicts),
         spent=Spent(900, 123_456.0),
-        budget=Budget(runs=5000, time=1e6),
         requested=Spent(900, 123_456.0),
-        clock="evaluations",
         forecast=Forecast((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
-        n_since_decision=10,
-        n_unused_instances=None,
     )
-    return replace(status, **more)
+    usual = {
+        "budget": Budget(runs=5000, time=1e6),
+        "clock": "evaluations",
+        "made": dict.fromkeys(names, 40),
+        "wanted": dict.fromkeys(names[out:], 3),
+        "rounds": 4,
+        "open_pairs": n,
+        "since_decision": 10,
+        "unused": None,
+    }
+    return changed(status, **{**usual, **more})
+
+
+def changed(status, **more):
+    """A status with other fields, of its own or of its setup, counts or runs."""
+    setup, counts, runs = status.setup, status.counts, status.runs
+    for name, value in more.items():
+        if hasattr(setup, name):
+            setup = replace(setup, **{name: value})
+        elif hasattr(counts, name):
+            counts = counts._replace(**{name: value})
+        elif hasattr(runs, name):
+            runs = runs._replace(**{name: value})
+        else:
+            status = replace(status, **{name: value})
+    return replace(status, setup=setup, counts=counts, runs=runs)
 
 
 def drawn(status, rows=24, columns=90, news=()):
@@ -134,7 +152,7 @@ def test_remaining_runs_of_a_race_that_ended_unsettled():
     assert (
         "no unused instance left" in picture
     )  # at the end of a line that is too long for the window
-    picture = drawn(status_of(3, ended="resolved", n_open_pairs=0))
+    picture = drawn(status_of(3, ended="resolved", open_pairs=0))
     assert "to go       nothing" in picture
 
 
@@ -143,14 +161,14 @@ def test_a_warning_is_wrapped_and_not_cut():
     for columns in (60, 80, 120):
         picture = " ".join(drawn(status_of(3), columns=columns, news=[warning]).split())
         assert warning in picture
-    left = drawn(status_of(3, n_unused_instances=5, budget=Budget()), columns=80)
+    left = drawn(status_of(3, unused=5, budget=Budget()), columns=80)
     assert "there may be too few instances to settle it" in " ".join(left.split())
 
 
 def test_control_characters_in_names_are_escaped():
     name = "\x1b[2Jx\n"
     picture = drawn(
-        status_of(2, statuses=(Verdict(name, "undecided"),), runs={name: 3}),
+        status_of(2, verdicts=(Verdict(name, "undecided"),), made={name: 3}),
         news=[f"{name} failed"],
     )
     assert "\x1b" not in picture
@@ -192,11 +210,11 @@ def test_remaining_runs_follow_from_pace_and_limits():
     left = pace.remaining(status)
     assert (left.runs, left.least, left.most) == (190, 90, 890)
     assert left.seconds == pytest.approx(38)
-    left = pace.remaining(replace(status, budget=Budget(runs=950)))
+    left = pace.remaining(changed(status, budget=Budget(runs=950)))
     assert (left.runs, left.limit) == (50 + 9, "budget")
-    assert pace.remaining(replace(status, n_unused_instances=15)).limit == "instances"
+    assert pace.remaining(changed(status, unused=15)).limit == "instances"
     endless = Forecast((1.0, float("inf"), float("inf")), (1.0, float("inf"), float("inf")))
-    line = to_line(replace(status, forecast=endless, budget=Budget()), pace)
+    line = to_line(changed(status, forecast=endless, budget=Budget()), pace)
     assert line["remaining"]["seconds"] is None
     assert json.dumps(line, allow_nan=False)
 
@@ -280,9 +298,9 @@ def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     *lines, last = map(json.loads, output.out.splitlines())
     assert any("round 1: " in text for line in lines for text in line["news"])
     assert lines[-1]["ended"] == last["ended"] == "budget of runs spent"
-    assert sum(lines[-1]["runs"].values()) == last["n_runs"] == len(told(undisturbed))
+    assert sum(lines[-1]["runs"]["made"].values()) == last["n_runs"] == len(told(undisturbed))
     assert set(last["eliminated"]) == {"worst"}
-    assert {one["algorithm"]: one["status"] for one in last["statuses"]}["worst"] == "dominated"
+    assert {one["algorithm"]: one["kind"] for one in last["verdicts"]}["worst"] == "dominated"
     sources = [(source["name"], source["kind"]) for source in last["provenance"]["sources"]]
     assert sources == [(str(path), "race"), (str(path.parent / "race.db"), "store")]
     assert last["provenance"]["model"]["method"] == "laplace"

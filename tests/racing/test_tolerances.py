@@ -7,9 +7,10 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
+from polarbear.racing.events import from_json, to_json
 from polarbear.racing.model import Model
 from polarbear.running.solvers.configuration import load
-from racers import fitted
+from racers import fitted, restore
 
 NEAR = {"a": 1.000, "b": 1.004, "c": 3.0}
 
@@ -38,6 +39,21 @@ def test_values_within_a_tolerance_tie_in_fit_and_replay():
     assert pb.replay(data, fitted(None, {"rel_tol": 0.01})).pareto == ("a", "b")
     with pytest.raises(pb.DataError, match="pass rel_tol to polarbear.rank"):
         pb.fit(pb.rank(data), rel_tol=0.01)
+
+
+def test_a_function_that_fits_is_given_the_rankings_of_the_race():
+    """As the page of a running race restores it, which keeps posteriors."""
+    raced = pb.replay(runs(), fitted(None, {"rel_tol": 0.01}))
+    given = []
+
+    def fit(rankings, *, seed):
+        given.append(rankings)
+        return pb.fit(rankings, seed=seed, draws=500)
+
+    stored = [from_json(to_json(event)) for event in raced.events]
+    posterior = restore(stored, fit=fit).posterior
+    assert given
+    assert 0.3 < posterior.prob_better("a", "b")[0] < 0.7
 
 
 def test_weights_of_instances_in_fit_and_replay():

@@ -80,7 +80,7 @@ def test_the_page_begins_with_the_verdict(page, posterior):
     last = [page.text_content("#close"), page.text_content("#summary")]
     said = "\n".join(filter(None, [*sentences, *last]))
     assert "P\u00a0>\u00a00.999" in said  # a line does not break there
-    assert said.replace("\u00a0", " ") == posterior.verdict(0.95)
+    assert said.replace("\u00a0", " ") == str(posterior.verdict(0.95))
     expect(page.locator("#plot .curve")).to_have_count(7)
     expect(page.locator("#pair-table tbody tr")).to_have_count(21)
     expect(page.locator("#trusted")).to_contain_text("All numerical checks of the posterior passed")

@@ -13,12 +13,13 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.racing.events import from_json, to_json
 from polarbear.reporting import history
 from polarbear.reporting.citation import render_bibtex, render_cff
 from polarbear.reporting.content import make_document
 from polarbear.reporting.packing import find_candidates, pack_draws
 from polarbear.reporting.page import render_document, render_page
-from racers import drive, race_of
+from racers import drive, fitted, race_of
 
 TYPES = {"f4": "<f4", "u2": "<u2", "u1": "u1"}
 
@@ -46,7 +47,7 @@ def test_the_document_has_the_whole_posterior(posterior):
     assert [content["algorithms"][k] for k in content["pareto"]] == list(posterior.pareto(0.95))
     sentences = [one["text"] for one in content["verdict"]["sentences"]]
     last = [*content["verdict"]["close"], content["verdict"]["summary"]]
-    assert "\n".join([*sentences, *last]) == posterior.verdict(0.95)
+    assert "\n".join([*sentences, *last]) == str(posterior.verdict(0.95))
     assert_allclose(unpacked(content["ratings"]["mean"]), posterior.mean(), atol=1e-6)
     assert_allclose(unpacked(content["ratings"]["best"]) / 65535, posterior.prob_best(), atol=1e-5)
     ahead = unpacked(content["pairs"]["ahead"]) / 65535
@@ -137,10 +138,10 @@ def test_the_statuses_of_a_race_are_those_that_the_race_gave():
         by_posterior = {one.algorithm: one for one in replay.posterior.verdicts(certainty)}
         for name, one in sentences.items():
             verdict = replay.verdict(name)
-            assert one["status"] == verdict.status
+            assert one["status"] == verdict.kind
             if name not in by_posterior:
                 assert one["text"] == f"{verdict}."
-            elif by_posterior[name].status != verdict.status:
+            elif by_posterior[name].kind != verdict.kind:
                 said = f"{verdict}. By the posterior of the same runs alone, "
                 assert one["text"].startswith(f"{said}{name} is ")
                 n_different += 1
@@ -306,3 +307,12 @@ def test_citation_file_and_bibtex_have_one_source():
     assert bibtex.isascii()
     assert bibtex.count("{") == bibtex.count("}")
     assert f"version {pb.__version__}" in bibtex
+
+
+def test_a_function_that_fits_is_named_without_its_address(replay):
+    raced = pb.replay(replay.runs, fitted(pb.ParetoSet(certainty=0.9)))
+    stored = [from_json(to_json(event)) for event in raced.events]
+    for race in (raced, pb.Race.from_events(stored)):
+        said = str(make_document(race)["provenance"])
+        assert "ParetoSet(certainty=0.9)" in said
+        assert "0x" not in said

@@ -165,6 +165,7 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
 
 def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     """Make the question that the options describe; a range of times makes it a choice."""
+    from polarbear.racing.model import Model
     from polarbear.racing.questions.stored import question_from_plain
 
     given = {
@@ -175,13 +176,14 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     if arguments.between is None:
         if {"regret", "size"} & given.keys():
             raise DataError("--regret and --size are about a choice: pass --between as well")
-        question = question_from_plain({"kind": arguments.question, **given})
-        return replace(question, fit=get_fit_options(arguments))
-    if arguments.question != "ParetoSet":
+        given["kind"] = arguments.question
+    elif arguments.question != "ParetoSet":
         raise DataError(f"--between asks for a choice, not for {arguments.question}: pass only one")
-    preference = {"between": list(arguments.between)}
-    question = question_from_plain({"kind": "Choice", "preference": preference, **given})
-    return replace(question, fit=get_fit_options(arguments))
+    else:
+        given |= {"kind": "Choice", "preference": {"between": list(arguments.between)}}
+    # Options that are the default of fit are said too: a question may have another default.
+    fit = {"ties": Model.ties, **get_fit_options(arguments)}
+    return replace(question_from_plain(given), fit=fit)
 
 
 def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":

@@ -286,6 +286,7 @@ class SolverRace(Race):
         jobs = self._next_jobs()
         if not jobs:
             return
+        self._held.clear()  # what an interrupted call held back is made again
         with closing(start_backend(self._setup, self._executor)) as backend:
             n_lost: Counter[RunId] = Counter()
             under_way: dict[RunId, Job] = {}
@@ -297,6 +298,12 @@ class SolverRace(Race):
                 self._collect(backend, under_way, n_lost)
                 jobs = self._next_jobs()
                 self._cancel_unwanted(backend, under_way, jobs)
+        if self._held:
+            why = "; ".join(f"{name}: {why}" for name, why in self._drop_held().items())
+            warn(
+                f"all runs that ended since the last decision failed before they reported a value, "
+                f"and are not kept: {escape_text(why)}"
+            )
 
     def close(self) -> None:
         """Close the store, so that other processes can open it for writing."""
@@ -391,11 +398,7 @@ class SolverRace(Race):
                 return
             is_broken = self._health.is_broken(key.algorithm for key in failed)
             if is_broken and plan_retries(self.state, failed) is None:
-                reasons: Reasons = {}
-                for outcome in self._held:
-                    add_failure(reasons, Failed.of(outcome.run, outcome.why))
-                self._held.clear()
-                raise every_run_failed(describe_failures(reasons, {}, ()))
+                raise every_run_failed(self._drop_held())
         workers: defaultdict[WorkerDetails, list[RunId]] = defaultdict(list)
         for outcome in self._held:
             if outcome.worker and outcome.job.key not in self.state.ledger.arrived:
@@ -405,6 +408,14 @@ class SolverRace(Race):
         for worker, keys in workers.items():
             self.record(make_attribution(self.state, keys, worker))
         self._save()
+
+    def _drop_held(self) -> dict[str, str]:
+        """Forget the runs that are held back; return why those of each algorithm failed."""
+        reasons: Reasons = {}
+        for outcome in self._held:
+            add_failure(reasons, Failed.of(outcome.run, outcome.why))
+        self._held.clear()
+        return describe_failures(reasons, {}, ())
 
     def _take(self, outcome: RunOutcome) -> None:
         """Add a finished run to the race, and warn of the first failure of each algorithm."""

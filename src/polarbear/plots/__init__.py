@@ -31,7 +31,7 @@ from polarbear.plots.instance_figures import (
     feature_curve,
     feature_curve_data,
 )
-from polarbear.plots.pairs import Pairs, pairs, pairs_data
+from polarbear.plots.pair_matrix import Pairs, pairs, pairs_data
 from polarbear.plots.rating_curves import RatingCurves, rating_panels, ratings, ratings_data
 from polarbear.plots.reliability import CalibrationCurve, calibration, calibration_data
 from polarbear.plots.run_allocation import Allocation, allocation, allocation_data

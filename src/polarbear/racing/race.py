@@ -541,13 +541,13 @@ class Race(RaceTexts):
     def _begin(self, started: Started) -> None:
         self._state: State = start_state(started)
         self._events: list[Event] = [started]
-        fit, model = started.question.fit, started.model
-        if fit is not None:
-            model = started.question.model
+        fit, stored = started.question.fit, started.model
+        model = stored if fit is None else started.question.model
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
+        ranked = stored if model.function else model  # a function is given rankings
         self._posterior: Posterior | None = None
         self._ranked_runs = IncrementalRankings(
-            started.times, started.direction, started.clock, model.rank_options()
+            started.times, started.direction, started.clock, ranked.rank_options()
         )
 
     @classmethod

@@ -191,7 +191,7 @@ def _describe_record(record: Question | Budget) -> str:
     arguments = [
         f"{field.name}={getattr(record, field.name)!r}"
         for field in fields(record)
-        if getattr(record, field.name) not in (field.default, ())
+        if field.repr and getattr(record, field.name) not in (field.default, ())
     ]
     return f"{type(record).__name__}({', '.join(arguments)})"
 
