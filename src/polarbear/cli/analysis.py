@@ -24,7 +24,7 @@ from polarbear.cli.options import (
     add_file_argument,
     add_fit_options,
     add_json_option,
-    add_over_time_option,
+    add_question_options,
     add_reading_options,
     add_seed_option,
     add_size_option,
@@ -70,12 +70,7 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         run=_run_analyse,
     )
     add_source_argument(parser, f"{RESULTS_HELP}, a posterior, or a store")
-    parser.add_argument(
-        "--question",
-        choices=("PaperParetoSet",),
-        help="decide as algorithm 1 of the paper, with its model",
-    )
-    add_over_time_option(parser)
+    add_question_options(parser)
     add_certainty_option(parser)
     add_fit_options(parser)
     add_seed_option(parser)
@@ -154,11 +149,12 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     check_certainty(arguments.certainty)
     for path in filter(None, (arguments.report, arguments.save)):
         check_output_path(path)
-    if arguments.over_time and not arguments.question:
+    is_paper = arguments.question == "PaperParetoSet"
+    if arguments.over_time and not is_paper:
         raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
     runs, posterior = load_posterior(arguments)
     rule: Any = {}
-    if arguments.question:
+    if is_paper:
         question = polarbear.PaperParetoSet(arguments.over_time or "temporal")
         rule = {"elimination": question.elimination, "resolution": question.resolution}
     verdict = posterior.verdict(arguments.certainty, **rule)

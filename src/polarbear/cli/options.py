@@ -316,6 +316,13 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class _Suggestions(tuple[str, ...]):
+    """Values that a shell suggests, of an option that takes others too."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
 def _parse_prior(text: str) -> Any:
     """Return a prior from its name, or its name with parameters as in Python."""
     from polarbear.errors import DataError
@@ -327,8 +334,15 @@ def _parse_prior(text: str) -> Any:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def add_over_time_option(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the two configurations of the paper."""
+def add_question_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the question, and for the two configurations of the paper."""
+    parser.add_argument(
+        "--question",
+        choices=("ParetoSet", "PaperParetoSet"),
+        default="ParetoSet",
+        help="what to find out: the anytime Pareto set by the rule of this package, or by "
+        "algorithm 1 of the paper with its model",
+    )
     parser.add_argument(
         "--over-time",
         choices=("temporal", "independent"),
@@ -343,6 +357,7 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--prior",
         type=_parse_prior,
+        choices=_Suggestions(PRIORS),
         default="Dirichlet",
         metavar="PRIOR",
         action=GivenOption,

@@ -12,7 +12,7 @@ from polarbear.cli.options import (
     add_command,
     add_fit_options,
     add_json_option,
-    add_over_time_option,
+    add_question_options,
     add_reading_options,
     add_seed_option,
     add_size_option,
@@ -119,13 +119,7 @@ QUESTION_OPTIONS = (
 def _add_question_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the question of a race; its own defaults supply those not given."""
     add = parser.add_argument
-    add(
-        "--question",
-        choices=("ParetoSet", "PaperParetoSet"),
-        default="ParetoSet",
-        help="what to find out: the anytime Pareto set by e-values, or by algorithm 1 of the paper",
-    )
-    add_over_time_option(parser)
+    add_question_options(parser)
     add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
