@@ -305,7 +305,7 @@ def test_ties_without_a_value_are_named():
             yield 1, 0.0
         yield 2, 0.0
 
-    options = {"direction": "minimize", "executor": 1, "max_runs": 32}
+    options = {"direction": "minimize", "executor": 1, "budget": pb.Budget(runs=32)}
     answer = pb.gate(late, late, range(100), [1, 2], **options)
     first, second = answer.times
     assert 2 * first.ties_without_value > first.ties == answer.instances

@@ -277,7 +277,7 @@ def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
     bad, copy = judge(code(1, handicap=100)), judge(code("(2 - 1)", handicap=100), label="copy")
     assert (bad.verdict.kind, copy.copy_of, copy.is_accepted) == ("dominated", bad.name, False)
     assert str(copy).startswith(f"Equivalent to {bad.name}: all runs of the two are the same; the")
-    assert copy.describe("long").startswith("Status: equivalent to")
+    assert copy.describe("long").startswith("Verdict: equivalent to")
     assert "dominates it" not in copy.describe("long")
 
 

@@ -66,7 +66,7 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
 def test_a_race_is_the_same_as_on_this_machine(shared):
     _, client = shared
     result, here = run(executor=client), run()
-    assert 1 <= len(result.race.state.workers) <= 2  # which process made a run is kept
+    assert 1 <= len(result.state.ledger.workers) <= 2  # which process made a run is kept
     assert decisions(result.events) == decisions(here.events)
     assert told(result.events) == told(here.events)
 
