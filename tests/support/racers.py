@@ -44,7 +44,8 @@ class PerLook(PaperParetoSet):
         return claims, claims.open_at
 
 
-stored.BY_NAME["PerLook"] = PerLook
+# One class, although doctests import this module under a second name.
+PerLook = stored.BY_NAME.setdefault("PerLook", PerLook)
 
 
 TIMES = (1.0, 2.0, 4.0)
