@@ -145,7 +145,6 @@ MAY_ENCODE = {
 MAY_VALIDATE = {
     "data/run.py": "the validator of runs",
     "data/long_table.py": "rows of tables, before they are runs",
-    "data/side_by_side.py": "runs that are valid, joined to those of a portfolio",
     "data/archives.py": "points of several objectives, which runs of one value do not have",
     "running/solvers/job.py": "single values that a solver reports",
     "running/solvers/shared_trajectory.py": "the memory page of a run that is under way",

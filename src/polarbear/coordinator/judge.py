@@ -312,13 +312,8 @@ class Judge:
                     make, race.told
                 )
             names = [event.algorithm for event in store.of_kind(Added)] or [REFERENCE]
-            setup = Setup.of(
-                {name: make(name) for name in dict.fromkeys(names)},
-                instances,
-                times=self._setup.times,
-                direction=self._setup.direction,
-                clock=self._setup.clock,
-                limits=self._setup.limits,
+            setup = self._setup.with_solvers(
+                {name: make(name) for name in dict.fromkeys(names)}, instances
             )
             told = [event.run for event in store.read(arrays=True) if isinstance(event, Told)]
             budget = replace(self._budget, runs=None, time=None)  # these are of a candidate

@@ -23,7 +23,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from copy import copy
-from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from types import TracebackType
@@ -239,16 +238,7 @@ class SolverRace(Race):
 
     def _take_solvers(self, solvers: Mapping[str, Solver]) -> None:
         """Make solvers known under their names, if these do not stand for other code."""
-        before = self._setup
-        setup = Setup.of(
-            {**before.solvers, **solvers},
-            before.instances,
-            times=before.times,
-            direction=before.direction,
-            clock=before.clock,
-            limits=before.limits,
-        )
-        setup = replace(setup, aliases=before.aliases)
+        setup = self._setup.with_solvers({**self._setup.solvers, **solvers})
         check_programs(setup, self._executor, list(solvers))
         known = self.state.progress.identity
         if identity := compare_identity(known, identify(setup), "this race"):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.trajectories import extract_improvements
 
 
 def join_side_by_side(runs: Sequence[Run], name: str, direction: Direction) -> Run:
@@ -23,15 +24,14 @@ def join_side_by_side(runs: Sequence[Run], name: str, direction: Direction) -> R
     until = min(cut) if cut else max(run.until for run in runs)
     time = np.concatenate([np.asarray(run.time, dtype=np.float64) for run in runs])
     value = np.concatenate([np.asarray(run.value, dtype=np.float64) for run in runs])
-    order = np.lexsort((sign_of(direction) * value, time))
-    time, value = time[order], value[order]
-    best = np.minimum.accumulate(sign_of(direction) * value)
-    kept = (np.diff(best, prepend=np.inf) < 0) & (time <= until)
+    sign = sign_of(direction)
+    best = extract_improvements(np.zeros(len(time), dtype=np.int32), time, sign * value, n_runs=1)
+    known = best.time <= until
     return Run(
         algorithm=name,
         instance=runs[0].instance,
-        time=tuple(time[kept].tolist()),
-        value=tuple(value[kept].tolist()),
+        time=tuple(best.time[known].tolist()),
+        value=tuple((sign * best.cost[known]).tolist()),
         until=until,
         repetition=runs[0].repetition,
         status=Status.CUT if cut else Status.FINISHED,

@@ -1,6 +1,6 @@
 """``make_prior``: a prior from its name, as everywhere where a prior is chosen by a text."""
 
-import re
+import ast
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -19,8 +19,6 @@ BY_NAME: Mapping[str, Any] = {
     for kind in (Dirichlet, HierarchicalDirichlet, BSpline, RandomWalk, SparseGP, HSGP, GP)
 }
 """The seven priors of the paper; capital letters do not matter where a name is given."""
-
-_CALL = re.compile(r"(\w+)\s*(?:\((.*)\))?")
 
 HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, InverseGamma, LogNormal)}
 
@@ -62,34 +60,23 @@ def parse_prior(text: str) -> Prior:
     >>> parse_prior("GP(length=InverseGamma(5, 3))").length
     InverseGamma(shape=5, scale=3)
     """
-    return make_prior(_parse_call(text))
+    try:
+        return make_prior(_read_node(ast.parse(text.strip(), mode="eval").body))
+    except (SyntaxError, ValueError):
+        raise DataError(f"prior={text!r}: expected a name such as GP, or GP(warp=linear)") from None
 
 
-def _parse_call(text: str) -> dict[str, Any]:
-    """Return the name and the fields of ``Name(field=value, ...)``; values may be calls."""
-    match = _CALL.fullmatch(text.strip())
-    if match is None:
-        raise DataError(f"prior={text!r}: expected a name such as GP, or GP(warp=linear)")
-    name, inside = match[1], match[2] or ""
+def _read_node(node: ast.expr) -> Any:
+    """Return a name as text, a call as its name and fields, and anything else as a constant."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if not isinstance(node, ast.Call):
+        return ast.literal_eval(node)
+    name = str(_read_node(node.func))
     kind = {known.lower(): one for known, one in {**BY_NAME, **HYPERS}.items()}.get(name.lower())
     order = [one.name for one in fields(kind)] if kind is not None else []
-    parts: dict[str, Any] = {"name": name}
-    for k, argument in enumerate(re.findall(r"[^,(]+(?:\([^)]*\))?", inside)):
-        key, is_named, value = argument.strip().partition("=")
-        if not is_named or "(" in key:
-            key, value = order[k] if k < len(order) else "", argument.strip()
-        parts[key.strip()] = _parse_value(value.strip())
-    return parts
-
-
-def _parse_value(text: str) -> Any:
-    """Return a number, a distribution as its name and fields, or the text itself."""
-    if "(" in text:
-        return _parse_call(text)
-    try:
-        return int(text) if text.lstrip("-").isdigit() else float(text)
-    except ValueError:
-        return text.strip("'\"")
+    parts = {key: _read_node(value) for key, value in zip(order, node.args, strict=False)}
+    return {"name": name, **parts, **{str(k.arg): _read_node(k.value) for k in node.keywords}}
 
 
 def _make(plain: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:

@@ -76,7 +76,6 @@ def _view_of(rankings: Rankings, question: Question) -> View:
     entries = Entries()
     for name in names:
         entries.add(name, names, is_late=False)
-    weights = [weight for _, weight in question.model.weights]
     budget = Budget()
     return View(
         members=names,
@@ -85,7 +84,7 @@ def _view_of(rankings: Rankings, question: Question) -> View:
         batch=budget.batch[0],
         budget=budget,
         entries=entries,
-        heaviest=max([1.0, *weights]) if weights else None,
+        heaviest=question.model.heaviest,
         exhausted=frozenset(),
         n_used=len(rankings.instances),
         n_unused=0,

@@ -131,6 +131,11 @@ def check_fields(record: object, expected: Mapping[str, tuple[bool, str]]) -> No
             raise DataError(f"{name}={getattr(record, name)!r}: expected {description}")
 
 
+def is_margin(value: object) -> bool:
+    """Return whether a value can be a margin around a probability of one half."""
+    return value == 0 or is_between(value, 0, 0.5)
+
+
 def is_between(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
     """Return whether a value is a number between two others, without them."""
     return isinstance(value, Real) and above < float(value) < below

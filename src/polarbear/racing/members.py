@@ -25,9 +25,6 @@ class Members:
     on_trial: dict[str, TrialRuns] = field(default_factory=dict)  # newcomers in their first batch
     failures: Counter[str] = field(default_factory=Counter)  # failed runs of decided rounds
 
-    def __len__(self) -> int:
-        return len(self.racing) + len(self.eliminated) + len(self.removed)
-
     def present(self) -> tuple[str, ...]:
         """Return the racing algorithms in their canonical order."""
         return tuple(sorted(self.racing, key=natural_sort_key))

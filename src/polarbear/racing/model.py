@@ -145,6 +145,11 @@ class Model:
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
         return {**named, **dict(model.options), **model.rank_options()}
 
+    @property
+    def heaviest(self) -> float | None:
+        """The largest weight that an instance can have; None if all have the same."""
+        return max(1.0, *(weight for _, weight in self.weights)) if self.weights else None
+
     def rank_options(self) -> dict[str, Any]:
         """Return the options of ``polarbear.rank`` that differ from its defaults.
 

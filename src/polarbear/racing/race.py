@@ -61,7 +61,7 @@ from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.progress import DecisionInput
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
-from polarbear.racing.questions.stored import question_to_plain, recognise
+from polarbear.racing.questions.stored import check_storable, recognise
 from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
 from polarbear.racing.state import State, apply, start_state
@@ -128,14 +128,13 @@ class Race(RaceTexts):
             raise DataError(f"seed={seed!r}: expected a whole number")
         at = tuple(grid.check_times(times).tolist())
         question = check_question(question)
-        question_to_plain(question.at(at, clock))  # it raises an error if it cannot be stored
         started = Started(
             seed=int(seed),
             times=at,
             direction=direction,
             clock=clock,
             endless=instances is None,
-            question=question.at(at, clock),
+            question=check_storable(question.at(at, clock)),
             budget=check_budget(budget),
             model=question.model,
             continues=self._continues,
@@ -145,7 +144,7 @@ class Race(RaceTexts):
             self.offer(instances)
         names = check_names(algorithms, "algorithms")
         for name in sorted(names, key=natural_sort_key):
-            Race.add(self, name)
+            Race.add(self, name)  # not that of a subclass, which may need more than a name
 
     @classmethod
     def from_events(
@@ -382,7 +381,8 @@ class Race(RaceTexts):
             if differences:
                 raise DataError(f"the model of a race stays: it is {differences}; pass no fit=")
         limits = state.setup.budget if budget is None else check_budget(budget)
-        self._record(Extended(asked.at(state.setup.times, state.setup.clock), limits))
+        asked = check_storable(asked.at(state.setup.times, state.setup.clock))
+        self._record(Extended(asked, limits))
 
     # Reading the race
 
@@ -607,9 +607,9 @@ class Race(RaceTexts):
             self._record(retry)
             return
         current = state.progress.current
-        for name in filter(state.has_failed_too_often, state.members.present()):
-            n_failed = format_count(state.count_failures(name), "run")
-            self._record(Removed(name, f"{n_failed} failed"))
+        n_failed = state.find_failing()
+        for name in filter(n_failed.__contains__, state.members.present()):
+            self._record(Removed(name, f"{format_count(n_failed[name], 'run')} failed"))
         if state.progress.pending and state.progress.current != current:
             return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.progress.current, state.rated()))

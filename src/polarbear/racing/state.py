@@ -6,6 +6,7 @@ the progress. Each part changes itself; this module says which event changes whi
 Plans depend only on decisions and requests, so the order in which runs arrive has no effect.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
 from polarbear.data.names import natural_sort_key
@@ -69,7 +70,6 @@ class State:
 
     def view(self) -> View:
         """Return what the question may know of the race when a round is decided."""
-        weights = [weight for _, weight in self.setup.model.weights]
         members = self.members.present()
         return View(
             members=members,
@@ -78,7 +78,7 @@ class State:
             batch=self.pairs.batch,
             budget=self.setup.budget,
             entries=self.members.entries,
-            heaviest=max([1.0, *weights]) if weights else None,
+            heaviest=self.setup.model.heaviest,
             exhausted=frozenset(name for name in members if self.has_reached_limit(name)),
             n_used=len(self.pool.order),
             n_unused=float("inf") if self.setup.endless else len(self.pool.unused),
@@ -95,16 +95,19 @@ class State:
         """Return the undecided rivals of each algorithm, in canonical order; times are bits."""
         return self.pairs.rivals(self.members.present())
 
-    def has_failed_too_often(self, algorithm: str) -> bool:
-        """Return whether more runs failed, with those of the current round, than is allowed."""
-        most = self.setup.budget.failures
-        return most is not None and self.count_failures(algorithm) > most
+    def find_failing(self) -> dict[str, int]:
+        """Return the algorithms of which more runs failed than is allowed, with the number.
 
-    def count_failures(self, algorithm: str) -> int:
-        """Count the failed runs of an algorithm, in decided rounds and in the current one."""
+        Counted are the runs of decided rounds and of the current one.
+        """
+        most = self.setup.budget.failures
+        if most is None:
+            return {}
         now = self.progress.pending.get(self.progress.current, {})
-        failed = sum(run.failed for key, run in now.items() if key.algorithm == algorithm)
-        return self.members.failures[algorithm] + failed
+        failed = self.members.failures + Counter(
+            k.algorithm for k, run in now.items() if run.failed
+        )
+        return {name: number for name, number in failed.items() if number > most}
 
     def has_reached_limit(self, algorithm: str) -> bool:
         """Return whether an algorithm's own limits allow no further run, however short."""
@@ -209,7 +212,7 @@ def _remove(state: State, algorithm: str, why: str) -> None:
     members = state.members
     # The verdicts about the others were relative to this algorithm.
     state.progress.has_news |= algorithm in members.racing and bool(members.verdicts)
-    if state.has_failed_too_often(algorithm):
+    if algorithm in state.find_failing():
         members.failed_out.add(algorithm)
     _leave(state, algorithm, state.progress.current)
     members.eliminated.pop(algorithm, None)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import escape_text, format_range
-from polarbear.selection.ratings import RatingSource
+from polarbear.selection.ratings import RatingSource, thin_draws
 
 Floats = NDArray[np.float64]
 
@@ -72,8 +72,9 @@ def worst_case_regret(posterior: RatingSource) -> WorstCase:
     True
     """
     ratings = posterior.ratings.astype(np.float64)
-    draws, times = _thin(len(ratings), MAX_DRAWS), _thin(ratings.shape[1], MAX_TIMES)
-    ratings = ratings[np.ix_(draws, times)]
+    times = np.arange(ratings.shape[1])[::-1]  # so that the last one is always chosen
+    times = thin_draws(times, MAX_TIMES)[::-1]
+    ratings = thin_draws(ratings, MAX_DRAWS)[:, times]
     best, mean = ratings.max(axis=2).mean(axis=0), ratings.mean(axis=0)
     regret = best[:, None] - mean  # (T, n), at single times
     worst = regret.max(axis=0)
@@ -85,10 +86,6 @@ def worst_case_regret(posterior: RatingSource) -> WorstCase:
         reducible=max(float(regret.min(axis=1).max()), _largest_regret_of_mixtures(ratings, mean)),
         clock=posterior.clock,
     )
-
-
-def _thin(n: int, most: int) -> NDArray[np.intp]:
-    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.intp))
 
 
 def _largest_regret_of_mixtures(ratings: Floats, mean: Floats) -> float:

@@ -19,7 +19,7 @@ from polarbear.errors import DataError
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import preference_evidence
 from polarbear.inference.verdicts import Kind, Verdict
-from polarbear.racing.budget import check_fields, is_between, is_whole_number
+from polarbear.racing.budget import check_fields, is_between, is_margin, is_whole_number
 from polarbear.racing.decisions import Decision, Forecast, Open, Pair, pair
 from polarbear.racing.forecast import LeadDraws, count_instances_needed, forecast_quantiles
 from polarbear.racing.questions.question import PosteriorUse, Question, View
@@ -79,7 +79,6 @@ class Choice(Question):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        in_range = self.epsilon == 0 or is_between(self.epsilon, 0, 0.5)
         a_preference = isinstance(self.preference, Linear | Weights)
         has_regret = self.regret is None or is_between(self.regret, 0)
         has_size = is_whole_number(self.size) and self.size > 0
@@ -90,7 +89,7 @@ class Choice(Question):
                     a_preference,
                     "a preference with weights on times, such as preferences.between(60, 300)",
                 ),
-                "epsilon": (in_range, "at least 0 and below 0.5"),
+                "epsilon": (is_margin(self.epsilon), "at least 0 and below 0.5"),
                 "regret": (has_regret, "a number above 0, or None"),
                 "size": (has_size, "a number of algorithms"),
                 "by": (self.by in ("e-values", "posterior"), "'e-values' or 'posterior'"),

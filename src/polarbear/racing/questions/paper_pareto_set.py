@@ -20,7 +20,7 @@ from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.priors.by_name import make_prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP
-from polarbear.racing.budget import check_fields, is_between
+from polarbear.racing.budget import check_fields, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair
 from polarbear.racing.forecast import RequiredZ
 from polarbear.racing.model import Model
@@ -93,11 +93,10 @@ class PaperParetoSet(Question):
         for name, value in zip(("elimination", "resolution"), default, strict=True):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        in_range = self.epsilon == 0 or is_between(self.epsilon, 0, 0.5)
         check_fields(
             self,
             {
-                "epsilon": (in_range, "at least 0 and below 0.5"),
+                "epsilon": (is_margin(self.epsilon), "at least 0 and below 0.5"),
                 "elimination": check_choice(self.elimination, Elimination),
                 "resolution": check_choice(self.resolution, Resolution),
             },

@@ -18,7 +18,7 @@ from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Resolution, eliminate, equivalence_margin
 from polarbear.inference.e_values import Evidence, count_by_class, count_outcomes
 from polarbear.inference.verdicts import Claims, derive_verdicts, pick_dominator
-from polarbear.racing.budget import check_fields, is_between
+from polarbear.racing.budget import check_fields, is_margin
 from polarbear.racing.decisions import Decision, Open, all_pairs
 from polarbear.racing.forecast import RequiredZ
 from polarbear.racing.questions.outlook import add_outlook, find_open_pairs
@@ -75,11 +75,10 @@ class ParetoSet(Question):
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _check_classes(self.classes))
         super().__post_init__()
-        in_range = self.epsilon == 0 or is_between(self.epsilon, 0, 0.5)
         check_fields(
             self,
             {
-                "epsilon": (in_range, "at least 0 and below 0.5"),
+                "epsilon": (is_margin(self.epsilon), "at least 0 and below 0.5"),
                 "resolution": check_choice(self.resolution, Resolution),
                 "errors": check_choice(self.errors, Errors),
             },

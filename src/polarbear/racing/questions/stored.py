@@ -100,14 +100,23 @@ def _list_fields(question: Question) -> dict[str, Any]:
     """Return the fields of a question as plain values; its model is stored beside it."""
     plain = asdict(replace(question, fit=None))
     del plain["fit"]
+    return plain
+
+
+def check_storable(question: Question) -> Question:
+    """Return a question that a race is to store; raise an error if a field of it cannot be.
+
+    >>> check_storable(ParetoSet()).certainty
+    0.95
+    """
     try:
-        json.dumps(plain)
+        json.dumps(question_to_plain(question))
     except TypeError as error:
         raise DataError(
             f"a field of {type(question).__name__} cannot be stored ({error}): use numbers, texts, "
             "lists and dictionaries"
         ) from None
-    return plain
+    return question
 
 
 def question_from_plain(plain: Mapping[str, Any]) -> Question:

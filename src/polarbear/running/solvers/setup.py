@@ -182,6 +182,25 @@ class Setup:
             limits=limits or Limits(),
         )
 
+    def with_solvers(
+        self, solvers: Mapping[str, Solver], instances: Instances | None = None
+    ) -> "Setup":
+        """Return this setup with other solvers, and perhaps other instances, checked as such.
+
+        >>> setup = Setup.of({"a": print}, ["x"], times=[1], direction="minimize")
+        >>> list(setup.with_solvers({"a": print, "b": print}).solvers)
+        ['a', 'b']
+        """
+        other = Setup.of(
+            solvers,
+            self.instances if instances is None else instances,
+            times=self.times,
+            direction=self.direction,
+            clock=self.clock,
+            limits=self.limits,
+        )
+        return replace(other, aliases=self.aliases)
+
 
 class PackedSetup(NamedTuple):
     """A pickled setup, with a hash of its bytes as key."""
