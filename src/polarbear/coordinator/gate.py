@@ -106,7 +106,7 @@ class Gate:
 
     Examples
     --------
-    >>> undecided = Verdict("new", "undecided", epsilon=0.05, certainty=0.95)
+    >>> undecided = Verdict("new", "undecided", margin=0.05, certainty=0.95)
     >>> print(Gate(undecided, (), 4, Spent(8, 2.5), "deadline").guarantee)
     The question is not settled (deadline): more instances are needed.
     """
@@ -138,7 +138,7 @@ class Gate:
         if self.answer == "undecided":
             more = "" if self.ended == BASELINE_REMOVED else ": more instances are needed"
             return f"The question is not settled ({self.ended}){more}."
-        behind = f"behind by more than {self.verdict.epsilon:g} at"
+        behind = f"behind by more than {self.verdict.margin:g} at"
         claim = f"{behind} some time" if self.answer == "fail" else f"not {behind} any time"
         error = f"{1 - (self.verdict.certainty or 0.0):.6g}"
         return f"The new version is {claim}; this is wrong with probability at most {error}."
@@ -179,7 +179,7 @@ class Gate:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields of the result as a dictionary of numbers and text, for JSON.
 
-        >>> verdict = Verdict("new", "passed", epsilon=0.05, certainty=0.95)
+        >>> verdict = Verdict("new", "passed", margin=0.05, certainty=0.95)
         >>> Gate(verdict, (), 9, Spent(18, 1.0), "resolved").to_dict()["answer"]
         'pass'
         """
@@ -189,7 +189,7 @@ class Gate:
     def markdown(self) -> str:
         """Return a summary of the result in Markdown, for the page of a pull request.
 
-        >>> verdict = Verdict("new", "passed", epsilon=0.05, certainty=0.95)
+        >>> verdict = Verdict("new", "passed", margin=0.05, certainty=0.95)
         >>> print(Gate(verdict, (), 9, Spent(18, 1.0), "resolved").markdown()[:32])
         ### No regression gate: **pass**
         """
@@ -325,7 +325,7 @@ def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
             decisive = find_decisive_instances(rankings, OLD, NEW, claim, log_k, epsilon)
         verdict = verdict._replace(decisive=decisive)
     return Gate(
-        verdict._replace(clock=runs.clock, epsilon=question.epsilon, certainty=question.certainty),
+        verdict._replace(clock=runs.clock, margin=question.epsilon, certainty=question.certainty),
         rows,
         len(runs.instances),
         result.spent,

@@ -152,8 +152,8 @@ def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
     >>> np.exp(log_lead(np.array([8.0, 4.0]), np.array([0.0, 4.0]), 0.05)).round(2)
     array([21.83,  0.75])
     """
-    theta, weight = _lead_bets(epsilon)
-    return _log_mixture(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
+    theta, weight = lead_bets(epsilon)
+    return log_mixture(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
 
 
 def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
@@ -185,8 +185,8 @@ def _log_score_above(
 
     A mixture of bets with factor 1 + lambda (score - m) for scores 1, 1/2 and 0.
     """
-    stake, weight = _score_bets(m, epsilon)
-    return _log_mixture(
+    stake, weight = score_bets(m, epsilon)
+    return log_mixture(
         weight,
         [
             wins * np.log1p(k * (1 - m))
@@ -213,8 +213,8 @@ def preference_evidence(
     True
     """
     n, m = len(rankings.algorithms), 0.5 - epsilon
-    theta, theta_weight = _lead_bets(epsilon)
-    stake, stake_weight = _score_bets(m, epsilon)
+    theta, theta_weight = lead_bets(epsilon)
+    stake, stake_weight = score_bets(m, epsilon)
     counted = np.flatnonzero(weights)
     lead, par = np.zeros((len(theta), n * n)), np.zeros((len(stake), n * n))
     for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
@@ -231,7 +231,7 @@ def preference_evidence(
         ):
             for total, factor in zip(log_wealth, factors, strict=True):
                 total += np.bincount(cell, share * np.log1p(factor).ravel(), minlength=n * n)
-    mixed = (_log_mixture(theta_weight, lead), _log_mixture(stake_weight, par))
+    mixed = (log_mixture(theta_weight, lead), log_mixture(stake_weight, par))
     if epsilon == 0:
         mixed = mixed[0], np.full(n * n, -np.inf)
     return Evidence(*(log_e.reshape(1, n, n) for log_e in mixed))
@@ -261,13 +261,13 @@ def _iterate_comparisons(
             yield cell, entry, rankings.weight[chosen][:, None, None] / heaviest
 
 
-def _lead_bets(epsilon: float) -> tuple[Floats, Floats]:
+def lead_bets(epsilon: float) -> tuple[Floats, Floats]:
     """Return bets against "an algorithm wins at most as often as it loses", and their weights."""
     theta = _geometric_grid(0.8 * max(epsilon, 0.01), 0.45, 2.25)
     return theta, np.arange(len(theta), 0, -1.0)
 
 
-def _score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
+def score_bets(m: float, epsilon: float) -> tuple[Floats, Floats]:
     """Return bets against "the mean score is at most m", and the weights of their mixture."""
     low = min(0.7 * max(epsilon, 1e-3) / (m * (1 - m)), 0.8 / m)  # a stake of 1/m could lose all
     stake = _geometric_grid(low, 0.9 / m, 4.0)
@@ -280,7 +280,7 @@ def _geometric_grid(low: float, high: float, ratio: float) -> Floats:
     return low * (high / low) ** (np.arange(points) / (points - 1))
 
 
-def _log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
+def log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats:
     """Return the logarithm of the weighted mean of the wealths of several bets."""
     total = np.full(np.shape(log_wealth[0]), -np.inf)
     for log_weight, wealth in zip(np.log(weight / weight.sum()), log_wealth, strict=True):

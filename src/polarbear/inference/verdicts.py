@@ -1,22 +1,17 @@
-"""``Verdict``: what is known of an algorithm with respect to the anytime Pareto set.
+"""``Verdict``: what is known of an algorithm, and the sentence that says it.
 
-One definition for races, posteriors and data (:func:`derive_verdicts`), so that all agree.
-
-Certain claims (:class:`Claims`) come from e-values or from a posterior.
-
-- *dominated*: another algorithm is ahead at all times, with the certainty asked for.
-- *equivalent* to a rival: the pair is settled, the algorithm is certain to tie with the rival
-  within epsilon at some time, and there is no time at which it is certain to be ahead. Of several
-  rivals, the one closest to dominating it is named. E-values may show that each of the two is at
-  par (not behind by more than epsilon) somewhere, but a common time for neither: then there is no
-  time of the tie, and the text says "at par" instead of "equivalent".
-- *member*: every pair is settled; by a posterior also if P(not dominated) reaches the certainty.
-- *undecided*: neither.
+- *member*: worth running. No other algorithm replaces it; or, for the paper's method, none is ahead
+  of it at all times.
+- *dominated*: a rival replaces it: better on average, and nowhere worse by more than the margin
+  (:mod:`polarbear.inference.replacing`). Without a margin, the rival is ahead at all times.
+- *equivalent* to a rival: neither is worse than the other by more than the margin, on any stretch
+  of time; without a race, from one time to another.
+- *undecided*: none of these is certain.
 - *removed*: it left the race.
 - *chosen*, *not chosen*: the race is about a choice for a known budget (``Choice(...)``),
   and this is settled; others are undecided.
-- *passed*, *failed*: at par with the *baseline* at every time, or behind it by more than epsilon at
-  some time (``NoWorse(...)``).
+- *passed*, *failed*: no worse than the *baseline* by more than the margin, or worse at some time
+  (``NoWorse(...)``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,11 +20,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from polarbear._text import escape_text, format_count, format_list, format_range
-from polarbear.data.rankings import Rankings
 from polarbear.data.run_ends import RunEnds, describe_unstated
-from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
-from polarbear.inference.e_values import Evidence, log_mean_over_times
 
 Kind = Literal[
     "member",
@@ -83,13 +75,18 @@ class Verdict(NamedTuple):
         The name, and "member" of the Pareto set, "equivalent", "dominated", "undecided" or
         "removed"; for other questions of a race "chosen", "not chosen", "passed" or "failed".
     probability
-        P(no algorithm is ahead of it at all times); of a dominated one, P(the rival is). None
-        without a posterior.
+        P(it is worth running); of a dominated one, P(the rival replaces it). None without a
+        posterior.
     rival
-        The algorithm that dominates it, or that it is equivalent to.
-    epsilon, since, until, clock
-        It is equivalent within epsilon from ``since`` to ``until``, on this clock. Both are None
-        if no time is known at which the two tie.
+        The algorithm that replaces it, that it is equivalent to, or that is closest to replacing
+        it.
+    proof
+        Of an undecided algorithm in a race: how far the proof is that the rival replaces it, from
+        0 to 1.
+    margin
+        The margin of the claim; None if the claim is about single times without a margin.
+    during, clock
+        It is equivalent from one of these times to the other, on this clock; None for all times.
     why
         The reason for which it was removed, or runs no more although it is undecided.
     unsettled
@@ -98,25 +95,26 @@ class Verdict(NamedTuple):
         The fewest instances without which it would not be dominated, or not certain to be a
         member or equivalent.
     certainty
-        The certainty with which a race has to prove its claims by e-values; they may lack a proof
-        of which the posterior is certain. None if the posterior decides.
+        The certainty with which a race has to prove its claims; None if the posterior decides.
 
     Examples
     --------
-    >>> print(Verdict("CSA", "member", 0.998))
-    CSA is a member of the Pareto set (P = 0.998)
-    >>> print(Verdict("RS", "dominated", 0.9999, rival="CSA"))
-    RS is dominated by CSA (P > 0.999)
+    >>> print(Verdict("CSA", "member", 0.998, margin=0.1))
+    CSA is worth running (P = 0.998)
+    >>> print(Verdict("RS", "dominated", 0.9999, rival="CSA", margin=0.1))
+    RS is replaceable by CSA (P > 0.999)
+    >>> print(Verdict("TPA", "undecided", 0.04, rival="CSA", proof=0.62, margin=0.1))
+    TPA is likely replaceable (P = 0.960), proof by CSA 62 %
     """
 
     algorithm: str
     kind: Kind
     probability: float | None = None
     rival: str | None = None
-    since: float | None = None
-    until: float | None = None
+    proof: float | None = None
+    margin: float | None = None
+    during: tuple[float, float] | None = None
     clock: str = "time"
-    epsilon: float | None = None
     certainty: float | None = None
     why: str = ""
     unsettled: Unsettled | None = None
@@ -139,17 +137,36 @@ class Verdict(NamedTuple):
         """Return the verdict and its probability in a few words, without the algorithm's name.
 
         >>> Verdict("CSA", "member", 0.998).brief()
-        'member (P = 0.998)'
-        >>> Verdict("CSA", "undecided", 0.998, certainty=0.95).brief()
-        'undecided (P = 0.998 that it is a member, which is not proven)'
+        'member of the Pareto set (P = 0.998)'
+        >>> Verdict("CSA", "undecided", 0.998, margin=0.1).brief()
+        'likely worth running (P = 0.998)'
         """
-        rival = escape_text(self.rival or "")
+        rival, sure = escape_text(self.rival or ""), ""
+        if self.probability is not None:
+            sure = f" ({format_probability(self.probability)})"
         if self.kind == "dominated":
-            return f"dominated by {rival}{self._describe_probability()}"
+            return f"{'dominated' if self.margin is None else 'replaceable'} by {rival}{sure}"
         if self.kind == "equivalent":
-            same = "equivalent to" if self.since is not None else "at times at par with"
-            return f"{same} {rival}{self._describe_probability()}"
-        return f"{self.kind}{self._describe_probability()}"
+            return f"tied with {rival}{sure and f'{sure[:-1]} that it is worth running)'}"
+        if self.kind == "member":
+            doubts = self.probability is not None and self.probability < 0.5
+            sure = f"{sure[:-1]}, so the posterior doubts it)" if doubts else sure
+            words = "member of the Pareto set" if self.margin is None else "worth running"
+            return f"{words}{sure}"
+        if self.kind != "undecided" or self.probability is None:
+            return f"{self.kind}{sure}"
+        return self._describe_likely(self.probability)
+
+    def _describe_likely(self, probability: float) -> str:
+        """Return what the posterior says of an algorithm that is undecided, and what is missing."""
+        if self.margin is None:
+            return f"undecided ({format_probability(probability)} that it is a member)"
+        rival = escape_text(self.rival or "")
+        proof = f", proof by {rival} {self.proof:.0%}".replace("%", " %") if self.proof else ""
+        if probability < 0.2:
+            return f"likely replaceable ({format_probability(1 - probability)}){proof}"
+        sure = f" ({format_probability(probability)})"
+        return f"likely worth running{sure}" if probability > 0.8 else f"open: worth running{sure}"
 
     def claim(self) -> str:
         """Return the name, verdict and probability in words, without rivals and forecast.
@@ -157,35 +174,20 @@ class Verdict(NamedTuple):
         >>> Verdict("CSA", "undecided", 0.6, unsettled=Unsettled({"RS": 10.0})).claim()
         'CSA is undecided (P = 0.600 that it is a member)'
         """
-        name, rival = escape_text(self.algorithm), escape_text(self.rival or "")
-        sure = self._describe_probability()
-        if self.kind == "member":
-            return f"{name} is a member of the Pareto set{sure}"
-        if self.kind != "equivalent":
-            return f"{name} is {self.brief()}"
-        if self.since is None or self.until is None:
-            return (
-                f"{name} is at par with {rival} within {self.epsilon:g} at some times, and not "
-                f"proven to be ahead at any{sure}"
+        name, brief = escape_text(self.algorithm), self.brief()
+        if self.kind == "member" and self.margin is None:
+            brief = f"a {brief}"
+        if self.kind == "equivalent" and self.margin is not None:
+            rival = escape_text(self.rival or "")
+            when = "at all times"
+            if self.during is not None:
+                first, last = self.during
+                word = "at" if first == last else "from"
+                when = f"{word} {format_range(first, last, self.clock)}"
+            brief = brief.replace(
+                f"tied with {rival}", f"tied with {rival} within {self.margin:g} {when}", 1
             )
-        word = "at" if self.since == self.until else "from"
-        when = f"{word} {format_range(self.since, self.until, self.clock)}"
-        return f"{name} is equivalent to {rival} within {self.epsilon:g} {when}{sure}"
-
-    def _describe_probability(self) -> str:
-        """Return the probability, and whether a race by e-values lacks a proof; "" if unknown."""
-        if self.probability is None:
-            return ""
-        sure, required = format_probability(self.probability), self.certainty or 2.0
-        if self.kind in ("member", "dominated"):
-            doubts = self.kind == "member" and self.probability < 0.5
-            return f" ({sure}{', so the posterior doubts it' if doubts else ''})"
-        note = ""
-        if self.kind == "undecided" and self.probability >= required:
-            note = ", which is not proven"
-        elif self.kind == "undecided" and 1 - self.probability >= required:
-            note = ", but not proven that it is dominated"
-        return f" ({sure} that it is a member{note})"
+        return f"{name} is {brief}"
 
 
 def describe_shortage(wanted: float, left: int | None) -> str:
@@ -263,67 +265,6 @@ class Claims(NamedTuple):
             prob_dominates=sure,
         )
 
-    @classmethod
-    def from_e_values(
-        cls,
-        names: Sequence[str],
-        times: Sequence[float] | Floats,
-        clock: str,
-        evidence: Evidence,
-        *,
-        log_k: Floats,
-        certainty: float,
-        resolution: Resolution,
-    ) -> "Claims":
-        """Return the claims that e-values support, given log-thresholds of dominance for each pair.
-
-        "at_par": a pair is settled when each of the two is at par somewhere. "crossing": and one
-        of them leads somewhere. "strict": when one leads, or both are at par, at each time.
-        """
-        least, level = evidence.lead.min(axis=0), -np.log1p(-certainty)
-        beats = evidence.dominates(log_k)
-        leads, at_par = (log_mean_over_times(log_e) >= level for log_e in evidence)
-        ties = (evidence.par >= level) & (evidence.par.swapaxes(1, 2) >= level)
-        if resolution == "strict":
-            certain, closed = _certain_at_each_time(evidence.lead, ties, log_k, level)
-        else:
-            closed = at_par & at_par.T
-            if resolution == "crossing":
-                closed = (leads & at_par.T) | (leads.T & at_par) | ties.all(axis=0)
-            # More evidence at such a time changes nothing: alone it would carry the mean.
-            certain = evidence.lead >= np.maximum(log_k, level + np.log(len(ties)))
-        return cls(
-            algorithms=names,
-            times=times,
-            clock=clock,
-            beats=beats,
-            strength=least - log_k,
-            least=least,
-            equal=at_par & at_par.T & ~leads,
-            ties=ties,
-            open_at=_open_times_of(certain | certain.swapaxes(1, 2), closed | beats | beats.T),
-            members=np.zeros(len(names), dtype=bool),
-            prob_in_pareto=None,
-            prob_dominates=None,
-        )
-
-
-def _certain_at_each_time(
-    lead: Floats, ties: Bools, log_k: Floats, level: float
-) -> tuple[Bools, Bools]:
-    """Return where row certainly leads or ties, and the pairs that this decides at all times."""
-    # A lead at every time is dominance, which takes more evidence than a lead at one time.
-    certain = (lead >= np.where(np.all(lead >= level, axis=0), log_k, level)) | ties
-    closed: Bools = np.all(certain | certain.swapaxes(1, 2), axis=0)
-    return certain, closed
-
-
-def _open_times_of(certain: Bools, settled: Bools) -> Bools:
-    """Return a mask of the undecided times of each undecided pair; all times if there are none."""
-    open_pair = ~(settled | np.eye(len(settled), dtype=bool))
-    open_at = ~certain & open_pair
-    return open_at | (open_pair & ~open_at.any(axis=0))
-
 
 def derive_verdicts(claims: Claims, epsilon: float) -> list[Verdict]:
     """Return the verdict about each algorithm that follows from claims about pairs."""
@@ -341,11 +282,11 @@ def derive_verdicts(claims: Claims, epsilon: float) -> list[Verdict]:
             verdict = verdict._replace(kind="dominated", rival=names[by], probability=sure)
         elif equal[k].any() and not open_[k].any():
             rival = int(np.argmax(np.where(equal[k], claims.least[:, k], -np.inf)))
-            verdict = verdict._replace(kind="equivalent", rival=names[rival], epsilon=epsilon)
+            verdict = verdict._replace(kind="equivalent", rival=names[rival], margin=epsilon)
             ties = claims.ties[:, k, rival]
             if ties.any():
-                since, until = (float(times[t]) for t in _longest_stretch(ties))
-                verdict = verdict._replace(since=since, until=until)
+                first, last = (float(times[t]) for t in _longest_stretch(ties))
+                verdict = verdict._replace(during=(first, last))
         elif open_[k].any() and not claims.members[k]:
             undecided = np.flatnonzero(open_[k]).tolist()
             last = [int(np.flatnonzero(open_at[:, k, j])[-1]) for j in undecided]
@@ -395,34 +336,6 @@ def compare_readings(
         "differ, in a column 'status'"
     )
     return f"The answer hangs on how runs ended. {why}. {changes}. {which}."
-
-
-def find_decisive_of_member(
-    verdict: Verdict,
-    others: Sequence[Verdict],
-    rankings: Rankings,
-    certainty: float,
-    epsilon: float,
-) -> tuple[str, ...]:
-    """Return the fewest instances without which an algorithm would be undecided with a rival.
-
-    For members and algorithms that are equivalent to another: each of a pair is at par at some
-    time. Rivals are the other algorithms that are not dominated. Empty for any other verdict.
-    """
-    if verdict.kind not in ("member", "equivalent"):
-        return ()
-    rivals = [
-        one.algorithm for one in others if one.is_candidate and one.algorithm != verdict.algorithm
-    ]
-    sets = [
-        find_decisive_instances(
-            rankings, first, second, "at par somewhere", -np.log1p(-certainty), epsilon
-        )
-        for rival in rivals
-        if rival in rankings.algorithms
-        for first, second in ((verdict.algorithm, rival), (rival, verdict.algorithm))
-    ]
-    return min(filter(None, sets), key=len, default=())
 
 
 def _at(values: Floats | None, index: int | tuple[int, int]) -> float | None:

@@ -9,10 +9,11 @@ from polarbear.data.instance_data import find_attribute
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
 from polarbear.errors import DataError, warn
-from polarbear.inference.verdicts import Verdict, compare_readings, find_decisive_of_member
+from polarbear.inference.verdicts import Verdict, compare_readings
 from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Shares
 from polarbear.racing.entries import Entries
-from polarbear.racing.questions.pareto_set import ParetoSet, check_question
+from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question, View
 
 if TYPE_CHECKING:
@@ -57,17 +58,7 @@ def assess(
     if rankings.if_cut is not None:
         others = assess(rankings.if_cut, None, question)
         warn(compare_readings(rankings.count_ends(), verdicts, others))
-    if not isinstance(question, ParetoSet) or question.classes:
-        return list(verdicts)
-    certainty, epsilon = question.certainty, question.epsilon
-    return [
-        one
-        if one.kind == "dominated"
-        else one._replace(
-            decisive=find_decisive_of_member(one, verdicts, rankings, certainty, epsilon)
-        )
-        for one in verdicts
-    ]
+    return list(verdicts)
 
 
 def _view_of(rankings: Rankings, question: Question) -> View:
@@ -84,6 +75,8 @@ def _view_of(rankings: Rankings, question: Question) -> View:
         batch=budget.batch[0],
         budget=budget,
         entries=entries,
+        dropped={},
+        error_shares=Shares(0.0, 1.0),
         heaviest=question.model.heaviest,
         exhausted=frozenset(),
         n_used=len(rankings.instances),

@@ -52,6 +52,17 @@ class Open(NamedTuple):
         return tuple(cls(*names, pairs[names], needed.get(names, inf)) for names in ordered)
 
 
+class Shares(NamedTuple):
+    """The shares of the error for looks on the way, and for the one test of this look.
+
+    Without a known end, all of it is for e-values, which may be looked at at any time. With one,
+    half of it is for a test at the end, which needs fewer instances.
+    """
+
+    on_the_way: float = 1.0
+    now: float = 0.0
+
+
 class Forecast(NamedTuple):
     """The instances and runs that a race still needs: 10 %, 50 % and 90 % quantiles.
 
@@ -88,25 +99,21 @@ class Decision:
         The verdict about each candidate. Those that are dominated leave the race.
     chosen
         The algorithms that are chosen at this stage, if the question is about a choice.
-    horizons
-        The algorithms to run next, and until when; by default all with an open pair, until its
-        last open time.
     forecast
         What the race still needs; None without a forecast.
     problems
         Why the posterior is not trusted.
-    given_up
-        Whether no run on the instances left is expected to settle a pair.
+    returning
+        The algorithms that were eliminated and come back, because the one that replaced them left.
     """
 
     open: tuple[Open, ...]
     batch: int
     verdicts: tuple[Verdict, ...] = ()
     chosen: tuple[str, ...] = ()
-    horizons: tuple[tuple[str, float], ...] = ()
     forecast: Forecast | None = None
     problems: tuple[str, ...] = ()
-    given_up: bool = False
+    returning: tuple[str, ...] = ()
 
     @property
     def eliminated(self) -> tuple[Verdict, ...]:

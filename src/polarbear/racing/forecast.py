@@ -5,8 +5,7 @@ s sqrt(P / Q) after Q. It is certain when m is z of these, which takes
 
     Q = P (z s / m)^2 instances.                                                              (1)
 
-With error control per look, z is the normal quantile of the certainty. For an e-value that has to
-reach K it is about sqrt(2 (ln K + 1)). The number is computed for each of several posterior draws
+The number is computed for each of several posterior draws
 as if it were the truth, which gives an interval.
 """
 
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, Resolution
+from polarbear.inference.dominance import MAX_CELLS, Floats, Resolution
 from polarbear.inference.draws import find_distinct_times
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.decisions import Forecast
@@ -73,45 +72,19 @@ class LeadDraws(NamedTuple):
             n_instances=np.maximum(both, 1.0),
         )
 
-    def with_binomial_spread(self) -> Self:
-        """Return the leads with the standard error that the pair's wins and losses alone imply.
 
-        E-values use these counts only, while the posterior also learns from other pairs. The
-        standard error of the log-odds of p after P instances is 1 / sqrt(P p (1 - p)).
-        """
-        p = 1 / (1 + np.exp(-self.draws.mean(axis=0)))
-        return self._replace(spread=1 / np.sqrt(self.n_instances * p * (1 - p)))
+def find_ranges(posterior: Posterior, rankings: Rankings) -> Ints:
+    """Return the first times of ranges with equal rankings and ratings: one forecast serves each.
 
-    def select_pairs(self, selected: Bools | Ints) -> Self:
-        """Return the leads of the pairs given by a mask or by index."""
-        ends = self.first[selected], self.second[selected]
-        return type(self)(*ends, *(part[..., selected] for part in self[2:]))
-
-
-class TimeRanges(NamedTuple):
-    """Ranges of neighbouring times with equal rankings and ratings: one forecast serves a range.
-
-    Claims about a range hold from its first time on; runs that improve it may go to its last.
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.rank_costs(np.tile(np.arange(3.0), (30, 5, 1)))
+    >>> find_ranges(pb.fit(rankings), rankings)
+    array([0])
     """
-
-    start: Ints  # (R,): index of the first time of each range
-    first: Floats  # (R,): that time
-    last: Floats  # (R,): the last time of each range
-
-    @classmethod
-    def of(cls, posterior: Posterior, rankings: Rankings) -> Self:
-        """Return the ranges of the times of a posterior.
-
-        >>> import polarbear as pb
-        >>> rankings = pb.simulation.rank_costs(np.tile(np.arange(3.0), (30, 5, 1)))
-        >>> TimeRanges.of(pb.fit(rankings), rankings).start
-        array([0])
-        """
-        times, position = posterior.times, rankings.position
-        changes = np.append(True, np.any(position[1:] != position[:-1], axis=1))
-        changes[find_distinct_times(posterior.utilities)] = True
-        start = np.flatnonzero(changes)
-        return cls(start, times[start], times[np.append(start[1:], len(times)) - 1])
+    position = rankings.position
+    changes = np.append(True, np.any(position[1:] != position[:-1], axis=1))
+    changes[find_distinct_times(posterior.utilities)] = True
+    return np.flatnonzero(changes)
 
 
 def count_instances_needed(
@@ -129,27 +102,10 @@ def count_instances_needed(
 
 
 class RequiredZ(NamedTuple):
-    """The z-score that each claim about a pair of algorithms requires to be certain.
+    """The z-score of a certain claim, and the lead below which two algorithms are equivalent."""
 
-    ``first_dominates``, ``second_dominates``: that one algorithm of the pair dominates the other
-    (K,). ``at_one_time``: any claim about one time. ``margin``: the lead below which the two are
-    equivalent. ``one_sided``: an algorithm is at par if it is not behind by more than the margin;
-    otherwise it is at par if it is ahead or the two are equivalent.
-    """
-
-    first_dominates: Floats | float
-    second_dominates: Floats | float
-    at_one_time: float
+    z: float
     margin: float
-    one_sided: bool
-
-    def select_pairs(self, selected: Bools | Ints) -> Self:
-        """Return the required z-scores of the pairs given by a mask or by index."""
-        first, second = (
-            each[selected] if isinstance(each, np.ndarray) else each
-            for each in (self.first_dominates, self.second_dominates)
-        )
-        return self._replace(first_dominates=first, second_dominates=second)
 
 
 class InstancesNeeded(NamedTuple):
@@ -158,71 +114,27 @@ class InstancesNeeded(NamedTuple):
     A negative number says how many fewer instances would have been enough.
     """
 
-    first_dominates: Floats  # the first is ahead, with the certainty that dominance requires
-    second_dominates: Floats
     first_ahead: Floats
     second_ahead: Floats
-    first_at_par: Floats  # the first is ahead or equivalent
-    second_at_par: Floats
     equivalent: Floats
 
     @classmethod
     def from_leads(cls, lead: NDArray[Any], leads: LeadDraws, required: RequiredZ) -> Self:
         """Return the instances needed if ``lead`` (..., times, pairs) is the true lead."""
-        z, margin, n_instances = required.at_one_time, required.margin, leads.n_instances
-        needed = partial(count_instances_needed, n_instances, leads.spread)
-        # Equation (1) of both directions shares (s / m)^2, and claims differ by z alone.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = n_instances * (leads.spread / lead) ** 2
-        ratios = np.where(lead > 0, ratio, np.inf), np.where(lead < 0, ratio, np.inf)
-
-        def needed_by_sign(first_z: Floats | float, second_z: Floats | float) -> list[Floats]:
-            zs = (np.asarray(first_z), np.asarray(second_z))
-            return [each**2 * one - n_instances for each, one in zip(zs, ratios, strict=True)]
-
-        first_dominates, second_dominates = needed_by_sign(
-            required.first_dominates, required.second_dominates
-        )
-        first_ahead, second_ahead = needed_by_sign(z, z)
-        if margin == 0:
-            first_at_par, second_at_par = first_ahead, second_ahead
-            equivalent = np.full_like(first_ahead, np.inf)
-        elif required.one_sided:
-            first_at_par, second_at_par = needed(z, margin + lead), needed(z, margin - lead)
-            equivalent = np.maximum(first_at_par, second_at_par)
-        else:
-            equivalent = needed(z, margin - np.abs(lead))
-            first_at_par = np.minimum(first_ahead, equivalent)
-            second_at_par = np.minimum(second_ahead, equivalent)
-        return cls(
-            first_dominates=first_dominates,
-            second_dominates=second_dominates,
-            first_ahead=first_ahead,
-            second_ahead=second_ahead,
-            first_at_par=first_at_par,
-            second_at_par=second_at_par,
-            equivalent=equivalent,
-        )
-
-    def limit_to(self, available: Floats) -> Self:
-        """Replace numbers by infinity where more instances are needed than are available."""
-        return type(self)(*(np.where(each > available, np.inf, each) for each in self))
-
-    def until_relation_known(self) -> Floats:
-        """Return at each time the instances until a lead in a pair, or equivalence, is certain."""
-        return np.minimum(np.minimum(self.first_ahead, self.second_ahead), self.equivalent)
-
-    def settling_claims(self, resolution: Resolution) -> list[tuple[Floats, Floats]]:
-        """Return combinations of two claims that decide a pair if each holds at some time."""
-        if resolution == "at_par":
-            return [(self.first_at_par, self.second_at_par)]
-        crossing = [(self.first_ahead, self.second_at_par), (self.second_ahead, self.first_at_par)]
-        return crossing if resolution == "crossing" else []
+        needed = partial(count_instances_needed, leads.n_instances, leads.spread, required.z)
+        return cls(needed(lead), needed(-lead), needed(required.margin - np.abs(lead)))
 
     def until_settled(self, resolution: Resolution) -> Floats:
         """Return for each pair the instances until it is decided without an elimination."""
-        fewest = self.until_relation_known().max(axis=-2)
-        for one, other in self.settling_claims(resolution):
+        ahead, behind, equivalent = self
+        fewest = np.minimum(np.minimum(ahead, behind), equivalent).max(axis=-2)
+        at_par = np.minimum(ahead, equivalent), np.minimum(behind, equivalent)
+        routes = {
+            "at_par": [at_par],
+            "crossing": [(ahead, at_par[1]), (behind, at_par[0])],
+            "strict": [],
+        }
+        for one, other in routes[resolution]:
             fewest = np.minimum(fewest, np.maximum(one.min(axis=-2), other.min(axis=-2)))
         return np.maximum(fewest, 0.0)
 
@@ -246,8 +158,7 @@ def forecast_race(
     """Return the forecast of a race, and the median instances that each undecided pair needs."""
     needed = InstancesNeeded.from_leads(leads.draws, leads, required)
     first_dominates, second_dominates = (
-        np.maximum(each.max(axis=-2), 0.0)
-        for each in (needed.first_dominates, needed.second_dominates)
+        np.maximum(each.max(axis=-2), 0.0) for each in (needed.first_ahead, needed.second_ahead)
     )
     eliminated = instances_until_eliminated(first_dominates, second_dominates, leads, n)
     # A pair closes when it is settled, or when one of the two algorithms is eliminated.

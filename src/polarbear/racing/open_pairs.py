@@ -17,37 +17,27 @@ class OpenPairs:
     batch: int  # instances of the next round
     open: dict[Pair, int] = field(default_factory=dict)  # bit t is set: unknown at time t
     need: dict[Pair, float] = field(default_factory=dict)  # expected further instances
-    horizons: dict[str, float] = field(default_factory=dict)  # of the algorithms to run next
-    given_up: bool = False  # the instances left are not expected to settle any pair
     forecast: Forecast | None = None
 
     def enter(self, algorithm: str, undecided: Mapping[Pair, int]) -> None:
         """Open the pairs of an algorithm that joins, of those that are undecided at the start."""
         self.open |= {names: times for names, times in undecided.items() if algorithm in names}
-        self.clear_forecasts()
+        self.forecast = None
 
     def leave(self, algorithm: str) -> None:
         """Drop the pairs of an algorithm that leaves."""
         self.open = {names: times for names, times in self.open.items() if algorithm not in names}
-        self.horizons.pop(algorithm, None)
 
     def reopen(self, undecided: dict[Pair, int]) -> None:
         """Open all pairs again."""
         self.open = undecided
         self.need.clear()
-        self.clear_forecasts()
-
-    def clear_forecasts(self) -> None:
-        """Discard forecasts, because the undecided pairs have changed."""
-        self.horizons.clear()
-        self.given_up = False
         self.forecast = None
 
     def decide(self, decision: Decision) -> None:
         """Take the undecided pairs and the forecasts of a decision."""
         self.open = {(pair.first, pair.second): pair.times for pair in decision.open}
         self.need = {(pair.first, pair.second): pair.need for pair in decision.open}
-        self.horizons, self.given_up = dict(decision.horizons), decision.given_up
         self.forecast, self.batch = decision.forecast, decision.batch
 
     def rivals(self, names: Sequence[str]) -> dict[str, dict[str, int]]:

@@ -30,12 +30,6 @@ class PlannedRun(NamedTuple):
     before: float = 0.0
 
 
-EXTENSION_FACTOR = 4
-"""An extension runs at least this many times as long, up to the last open time.
-
-All shorter versions of a run then cost at most a third of the last one.
-"""
-
 CANDIDATE_LIMITS = "limits of candidates"
 
 
@@ -180,15 +174,10 @@ def _informative_horizon(state: State, instance: str, others: dict[str, int]) ->
 def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
     """Return runs on the next batch of unused instances, for algorithms with undecided pairs.
 
-    The horizons are those of the last decision, or the last open time of each algorithm. Without
-    new instances, those are used on which only other algorithms have run.
+    They run until the last open time. Without new instances, those are used on which only other
+    algorithms have run.
     """
-    last = _last_open(state, rivals)
-    until = (
-        state.pairs.horizons
-        if state.pairs.horizons and state.pairs.horizons.keys() <= last.keys()
-        else last
-    )
+    until = _last_open(state, rivals)
     if state.setup.endless:
         numbers = map(str, count(len(state.pool.order) + 1))
         new = (name for name in numbers if name not in state.pool.used)
@@ -211,15 +200,8 @@ def _plan_new(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRu
 
 
 def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return extensions of runs that ended before the last undecided time, on some instances.
-
-    There are none if the last decision expects that no pair can be settled.
-    """
-    if state.pairs.given_up:
-        return []
-    last = _last_open(state, rivals)
-    wanted = state.pairs.horizons or last
-    until = {name: horizon for name, horizon in wanted.items() if name in last}
+    """Return extensions of runs that ended before the last undecided time, on some instances."""
+    until = _last_open(state, rivals)
     pending = {key[:2] for runs in state.progress.pending.values() for key in runs}
     extensions: list[PlannedRun] = []
     batch = state.pairs.batch
@@ -241,9 +223,7 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
                 rival in short or observed.get(rival, 0) > observed[name] for rival in rivals[name]
             )
         ]
-        for name in names:
-            horizon = max(until[name], min(EXTENSION_FACTOR * observed[name], last[name]))
-            extensions.append(_extend_run(state, name, instance, horizon))
+        extensions += (_extend_run(state, name, instance, until[name]) for name in names)
         batch -= bool(names)
         if not batch:
             break

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from polarbear.data.run import Status
+from polarbear.inference.e_values import multiplicity
+from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import RunId, derive_seed
 from polarbear.racing.run_sets import PairSet
 
@@ -22,6 +24,7 @@ class Pool:
     not_extendable: PairSet = field(default_factory=PairSet)  # algorithm, instance
     backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
     next_cached: Counter[str] = field(default_factory=Counter)  # place in `order` to consider next
+    ends: list[int] = field(default_factory=list)  # of how many instances each end had used all
 
     @property
     def names(self) -> set[str]:
@@ -75,11 +78,31 @@ class Pool:
         if before:
             observed[key.algorithm] = before
 
+    def note_end(self) -> None:
+        """Note that a decision was made with all instances used."""
+        if self.ends[-1:] != [len(self.order)]:
+            self.ends.append(len(self.order))
+
+    def error_shares(self, *, endless: bool) -> Shares:
+        """Return the shares of the error for e-values, and for one test at this look.
+
+        Half of the error is for a test when all instances are used. Of that half, nine tenths are
+        for the first such end, and the rest is for further ones, if instances are added.
+
+        >>> Pool().error_shares(endless=True), Pool().error_shares(endless=False).now
+        (Shares(on_the_way=1.0, now=0.0), 0.45)
+        """
+        if endless or self.unused:
+            return Shares(1.0 if endless else 0.5)
+        earlier = len(self.ends) - (self.ends[-1:] == [len(self.order)])
+        return Shares(0.5, 0.5 / multiplicity(1, earlier))
+
     def withdraw(self, pairs: Iterable[tuple[str, str]], dropped: Iterable[str]) -> None:
         """Forget what was observed of pairs (algorithm, instance), and exclude instances."""
         self.not_extendable -= set(pairs)
         for algorithm, instance in pairs:
             self.observed_until.get(instance, {}).pop(algorithm, None)
         self.dropped.update(dropped)
+        self.ends.append(0)  # the next end has other runs
         for instance in dropped:
             self.unused.pop(instance, None)

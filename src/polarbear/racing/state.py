@@ -78,6 +78,8 @@ class State:
             batch=self.pairs.batch,
             budget=self.setup.budget,
             entries=self.members.entries,
+            dropped={k: one.rival or "" for k, one in self.members.eliminated.items()},
+            error_shares=self.pool.error_shares(endless=self.setup.endless),
             heaviest=self.setup.model.heaviest,
             exhausted=frozenset(name for name in members if self.has_reached_limit(name)),
             n_used=len(self.pool.order),
@@ -351,9 +353,13 @@ def _decide(state: State, event: Decided) -> None:
     for elimination in decision.eliminated:
         _leave(state, elimination.algorithm, event.round)
     state.members.decide(decision)
+    for name in decision.returning:
+        _enter(state, name)
+    if not state.setup.endless and not state.pool.unused:
+        state.pool.note_end()
     state.pairs.decide(decision)
     progress.screened = event.screening
     progress.n_decisions += 1
     if not state.pairs.open:
         _cancel(state, list(progress.run_ids()), event.round)
-    progress.has_news = bool(progress.pending)
+    progress.has_news = bool(progress.pending) or bool(decision.returning)

@@ -9,14 +9,11 @@ from typing import Any
 import numpy as np
 
 from polarbear._text import format_count, format_duration, format_list
-from polarbear.data.rankings import rank
 from polarbear.data.runs import Runs
-from polarbear.inference.verdicts import find_decisive_of_member
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Removed, Told
-from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import UnknownQuestion
 from polarbear.racing.race import Race
@@ -54,7 +51,6 @@ def describe_race(source: Race, names: list[str], refits: int) -> dict[str, Any]
             if isinstance(event, Decided)
             for one in event.decision.eliminated
         ],
-        "members": _describe_members(source, code),
         "settled": _find_settled_rounds(evolution.resolved[:, order]),
         "removed": [
             {"algorithm": code[event.algorithm], "why": event.why}
@@ -63,29 +59,6 @@ def describe_race(source: Race, names: list[str], refits: int) -> dict[str, Any]
         ],
         "allocation": _describe_allocation(source, code),
     }
-
-
-def _describe_members(source: Race, code: dict[str, int]) -> list[dict[str, Any]]:
-    """Return the members and equivalent algorithms, each with the instances it depends on.
-
-    Only races that decide by e-values, without weights, have these.
-    """
-    race = source
-    question, verdicts, state = race.question, race.status.verdicts, race.state
-    settled = [one for one in verdicts if one.kind in ("member", "equivalent")]
-    if not isinstance(question, ParetoSet) or state.setup.model.weights or len(settled) < 2:
-        return []
-    rankings = rank(source.runs, np.array(state.setup.times))
-    return [
-        {
-            "algorithm": code[one.algorithm],
-            "status": one.brief(),
-            "decisive": find_decisive_of_member(
-                one, verdicts, rankings, question.certainty, question.epsilon
-            ),
-        }
-        for one in settled
-    ]
 
 
 def _find_settled_rounds(resolved: np.ndarray[Any, np.dtype[np.bool_]]) -> list[dict[str, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
@@ -22,9 +22,8 @@ from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP
 from polarbear.racing.budget import check_fields, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair
-from polarbear.racing.forecast import RequiredZ
+from polarbear.racing.forecast import LeadDraws, RequiredZ, find_ranges, forecast_race
 from polarbear.racing.model import Model
-from polarbear.racing.questions.outlook import add_outlook, find_open_pairs
 from polarbear.racing.questions.pareto_set import check_choice
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 
@@ -148,24 +147,27 @@ class PaperParetoSet(Question):
         verdicts = tuple(derive_verdicts(claims, self.epsilon))
         names = tuple(one.algorithm for one in verdicts)
         gone = {one.algorithm for one in verdicts if one.kind == "dominated"}
-        open_pairs = find_open_pairs(view, names, open_at, gone, before=view.open)
+        open_pairs = find_open_pairs(view, names, open_at, gone)
         decision = Decision(
             Open.list_all(open_pairs, {}),
             self._choose_batch(view, open_pairs),
             verdicts=verdicts,
         )
-        z = float(ndtri(self.certainty))
-        required = RequiredZ(z, z, z, equivalence_margin(self.epsilon), one_sided=False)
-        return add_outlook(
-            decision,
-            view,
-            posterior,
-            rankings,
-            required=lambda _: required,
-            resolution=self.resolution,
-            focuses=self.focuses,
-            by_e_values=False,
-        )
+        # Two algorithms that have reached their own limits stay undecided.
+        column = {name: k for k, name in enumerate(posterior.algorithms)}
+        rated = [
+            (a, b)
+            for a, b in open_pairs
+            if a in column and b in column and not view.exhausted.issuperset((a, b))
+        ]
+        at = np.array([[column[a], column[b]] for a, b in rated], dtype=np.intp).reshape(-1, 2)
+        leads = LeadDraws.from_posterior(posterior, rankings, at, find_ranges(posterior, rankings))
+        if leads is None:
+            return decision
+        required = RequiredZ(float(ndtri(self.certainty)), equivalence_margin(self.epsilon))
+        forecast, needed = forecast_race(leads, len(column), required, self.resolution)
+        records = Open.list_all(open_pairs, dict(zip(rated, needed.tolist(), strict=True)))
+        return replace(decision, open=records, forecast=forecast)
 
     def _choose_batch(self, view: View, open_pairs: Mapping[Pair, int]) -> int:
         """Return the next batch size by the share of all (pair, time) that this round settled.
@@ -227,3 +229,23 @@ class PaperParetoSet(Question):
         if self.elimination == "joint" and is_dominant.any():
             is_dominant = posterior.prob_dominates_matrix() >= certainty
         return is_dominant
+
+
+def find_open_pairs(
+    view: View, names: tuple[str, ...], open_at: Bools, eliminated: Collection[str]
+) -> dict[Pair, int]:
+    """Return the undecided pairs, each with a bit set for every time at which it is undecided.
+
+    Pairs of algorithms without rating stay as they are; the others close time by time, for good.
+    """
+    packed = np.packbits(open_at, axis=0, bitorder="little")
+    code = {name: k for k, name in enumerate(names)}
+    open_pairs: dict[Pair, int] = {}
+    for (a, b), times in view.open.items():
+        if a in eliminated or b in eliminated:
+            continue
+        if a in code and b in code:
+            times &= int.from_bytes(packed[:, code[a], code[b]].tobytes(), "little")
+        if times:
+            open_pairs[a, b] = times
+    return open_pairs

@@ -1,35 +1,35 @@
-"""``ParetoSet``: which algorithms are worth running at all? Decided by e-values.
+"""``ParetoSet``: which algorithms are worth running at all?
 
-A race with this question eliminates an algorithm when e-values show that another one is ahead of
-it at all times. E-values need no model, and keep their error however often the race looks.
+An algorithm is dropped when a rival **replaces** it: better on average over all times, and on no
+tenth of the time axis worse by more than the margin (:mod:`polarbear.inference.replacing`). A pair
+of algorithms is settled when
+
+1. one replaces the other, which has to be proven: a wrong drop may cost the best algorithm;
+2. the two are tied: neither is worse by more than the margin anywhere, which is proven too;
+3. each is likely ahead of the other somewhere: a wrong keep costs only runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from polarbear.data.names import natural_sort_key
 from polarbear.errors import DataError
-from polarbear.inference.decisive import find_decisive_instances
-from polarbear.inference.dominance import Resolution, eliminate, equivalence_margin
-from polarbear.inference.e_values import Evidence, count_by_class, count_outcomes
-from polarbear.inference.verdicts import Claims, derive_verdicts, pick_dominator
-from polarbear.racing.budget import check_fields, is_margin
-from polarbear.racing.decisions import Decision, Open, all_pairs
-from polarbear.racing.forecast import RequiredZ
-from polarbear.racing.questions.outlook import add_outlook, find_open_pairs
+from polarbear.inference.replacing import compare_on_stretches, find_stretches
+from polarbear.inference.verdicts import Verdict
+from polarbear.racing.budget import check_fields, is_between, is_margin
+from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
 from polarbear.racing.questions.question import Question, View
+from polarbear.racing.questions.replacements import Shown, drop_replaceable, forecast_pairs
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
-    from polarbear.inference.verdicts import Verdict
-    from polarbear.racing.forecast import LeadDraws
 
 Errors = Literal["per_member", "whole_race"]
 Classes = Mapping[str, str] | tuple[tuple[str, str], ...]
@@ -37,59 +37,65 @@ Classes = Mapping[str, str] | tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class ParetoSet(Question):
-    """Which algorithms are worth running at all: the anytime Pareto set.
+    """Which algorithms are worth running at all: those that no other one replaces.
 
     Attributes
     ----------
     certainty
-        A member of the Pareto set is ever eliminated with probability at most 1 - certainty.
-    epsilon
-        Two algorithms are equivalent if each beats the other with a probability within epsilon of
-        one half.
-    resolution
-        When a pair of algorithms is settled. "at_par": each is certain to lead or tie somewhere.
-        "crossing": and one of them to lead. "strict": its relation is certain at every time.
+        An algorithm that you would miss is ever dropped with probability at most 1 - certainty.
+        You would miss it if no rival replaces it: against each, it is ahead by more than the margin
+        on some stretch, or at least as good on average.
+    margin
+        A rival that loses at most 1/2 + margin of the decided duels on a stretch of time, or whose
+        losses exceed its wins by at most this share of the instances, is not much worse there.
+    width
+        The length of a stretch, as a share of the time axis (logarithmic if it spans a factor of
+        100). With 0 each time is a stretch.
     errors
-        Whether the certainty is about a given member ("per_member") or about any ("whole_race").
+        Whether the certainty is about a given algorithm ("per_member") or about any
+        ("whole_race").
     classes
         The class of each instance, such as ``{"i1": "easy", "i2": "hard"}``: an algorithm is
-        eliminated only if it is dominated in every class, perhaps by another algorithm in each.
-        Instances that are not named do not count, and all algorithms with an undecided pair run on
-        new instances.
+        dropped only if it is replaced in every class, perhaps by another algorithm in each.
+        Instances that are not named do not count.
 
     Examples
     --------
     >>> print(ParetoSet(certainty=0.99).guarantee)
-    A given member of the Pareto set is ever eliminated with probability at most 0.01, however
-    often the race looks, at however many times and against however many rivals.
+    An algorithm that you would miss is ever dropped with probability at most 0.01, however often
+    the race looks, at however many times and against however many rivals.
     >>> ParetoSet(certainty=0.4)
     Traceback (most recent call last):
     polarbear.errors.DataError: certainty=0.4: expected a probability above 0.5 and below 1
     """
 
-    epsilon: float = 0.05
-    resolution: Resolution = "at_par"
+    margin: float = 0.1
+    width: float = 0.1
     errors: Errors = "per_member"
     classes: Classes | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _check_classes(self.classes))
         super().__post_init__()
+        has_width = self.width == 0 or is_between(self.width, 0, 1)
         check_fields(
             self,
             {
-                "epsilon": (is_margin(self.epsilon), "at least 0 and below 0.5"),
-                "resolution": check_choice(self.resolution, Resolution),
+                "margin": (is_margin(self.margin), "at least 0 and below 0.5"),
+                "width": (has_width, "a share of the time axis, at least 0 and below 1"),
                 "errors": check_choice(self.errors, Errors),
             },
         )
 
     def describe(self) -> str:
         """Return which error has probability at most 1 - certainty, as a clause."""
-        which = "any" if self.errors == "whole_race" else "a given"
-        where = "the Pareto set of a class" if self.classes else "the Pareto set"
+        which = "any" if self.errors == "whole_race" else "an"
+        where = " in some class" if self.classes else ""
         error = f"{1 - self.certainty:.6g}"
-        return f"{which} member of {where} is ever eliminated with probability at most {error}"
+        return (
+            f"{which} algorithm that you would miss{where} is ever dropped with probability at "
+            f"most {error}"
+        )
 
     @property
     def guarantee(self) -> str:
@@ -100,146 +106,137 @@ class ParetoSet(Question):
     def describe_test(self) -> str:
         """Return a sentence on how the race decides, for the methods section of a paper."""
         return (
-            "After every round an algorithm was eliminated if e-values showed with the required "
-            "certainty that another one is ahead of it at all times."
-        )
-
-    def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
-        """Return eliminations and undecided pairs; the posterior adds the forecast and the plan."""
-        claims = self._find_claims(view, rankings, posterior)
-        verdicts = derive_verdicts(claims, self.epsilon)
-        names = tuple(one.algorithm for one in verdicts)
-        open_pairs = find_open_pairs(
-            view,
-            names,
-            claims.open_at,
-            {one.algorithm for one in verdicts if one.kind == "dominated"},
-            before=dict.fromkeys(all_pairs(view.members), self.asked_times(len(view.times))),
-        )
-        # A pair of which one algorithm has not run yet could not be resolved in this round.
-        n_rated = sum(a in names and b in names for a, b in view.open)
-        resolved = len(view.open) - len(open_pairs)
-        decision = Decision(
-            Open.list_all(open_pairs, {}),
-            view.budget.next_batch(view.batch, resolved, n_rated),
-            verdicts=tuple(self._add_decisive(view, one, rankings) for one in verdicts),
-        )
-        if posterior is None or self.classes:  # a forecast would be that of all classes together
-            return decision
-        return add_outlook(
-            decision,
-            view,
-            posterior,
-            rankings,
-            required=lambda leads: self._required_z(view, posterior.algorithms, leads),
-            resolution=self.resolution,
-            focuses=self.focuses,
+            "After every round an algorithm was dropped if another one was shown to be better on "
+            f"average over all times, and worse by more than a margin of {self.margin:g} on no "
+            f"stretch of {self.width:.0%} of the time axis."
         )
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
-        """Return whether an elimination stays: not if errors or classes are others."""
-        return (
-            super().keeps_elimination(before, probability)
-            and isinstance(before, ParetoSet)
-            and (self.errors, self.classes) == (before.errors, before.classes)
+        """Return whether an elimination stays: not if margins, errors or classes are others."""
+        if not isinstance(before, ParetoSet) or not super().keeps_elimination(before, probability):
+            return False
+        names = ("margin", "width", "errors", "classes")
+        return all(getattr(self, name) == getattr(before, name) for name in names)
+
+    def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
+        """Return who is dropped and which pairs are open; the posterior adds probabilities."""
+        names, shown = rankings.algorithms, self.find_shown(view, rankings)
+        code = {name: k for k, name in enumerate(names)}
+        racing = np.array([name in view.members for name in names])
+        before = {code[k]: code.get(rival, -1) for k, rival in view.dropped.items() if k in code}
+        heirs = drop_replaceable(shown, racing, before)
+        open_pairs = self._find_open_pairs(view, code, shown, heirs)
+        rated = [both for both in open_pairs if both[0] in code and both[1] in code]
+        forecast, needed = forecast_pairs(shown, [(code[a], code[b]) for a, b in rated], len(names))
+        chances = None
+        if posterior is not None and not self.classes:  # it is that of all classes together
+            chances = posterior.chances(self.margin, self.width)
+        verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
+        return Decision(
+            Open.list_all(open_pairs, dict(zip(rated, needed, strict=True))),
+            view.budget.batch_after(len(rankings.instances)),
+            verdicts=tuple(one if chances is None else chances.add_to(one) for one in verdicts),
+            forecast=forecast if len(rated) == len(open_pairs) else None,
+            returning=tuple(names[k] for k in before if k not in heirs),
         )
 
-    def log_thresholds(self, view: View, names: Any) -> Floats:
-        """Return log e-values at which row eliminates column, for all pairs of algorithms."""
-        whole_race = self.errors == "whole_race"
-        return view.entries.log_thresholds(names, self.certainty, whole_race=whole_race)
-
-    def _find_claims(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Claims:
-        """Return the claims that e-values support, with probabilities if there is a posterior."""
-        columns = [k for k, name in enumerate(rankings.algorithms) if name in view.members]
-        names, pairs = tuple(rankings.algorithms[k] for k in columns), np.ix_(columns, columns)
+    def find_shown(self, view: View, rankings: Rankings) -> Shown:
+        """Return what is shown of each pair of algorithms, in each class if there are classes."""
+        parts = [rankings]
         if self.classes:
-            return self._find_claims_by_class(view, rankings, columns)
-        outcomes = count_outcomes(rankings, view.heaviest or 1.0).among(columns)
-        claims = Claims.from_e_values(
-            names,
-            rankings.times,
-            rankings.clock,
-            Evidence.from_outcomes(outcomes, self.epsilon),
-            log_k=self.log_thresholds(view, names),
-            certainty=self.certainty,
-            resolution=self.resolution,
+            class_of = dict(self.classes)
+            parts = [
+                rankings.take([k for k, i in enumerate(rankings.instances) if class_of.get(i) == c])
+                for c in sorted(set(class_of.values()), key=natural_sort_key)
+            ]
+        log_factor = view.entries.log_factors(
+            rankings.algorithms, whole_race=self.errors == "whole_race"
         )
-        if posterior is None:
-            return claims
-        return claims._replace(
-            prob_in_pareto=posterior.undominated(names).mean(axis=0),
-            prob_dominates=posterior.prob_dominates_matrix()[pairs] if claims.beats.any() else None,
+        heaviest = view.heaviest or 1.0
+        # Weights and classes make counts that no number of instances can be compared with.
+        is_plain = view.heaviest is None and not self.classes
+        shares = view.error_shares if is_plain or not view.error_shares.on_the_way else Shares()
+        return Shown.of(
+            tuple(compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts),
+            log_factor,
+            self.certainty,
+            shares,
+            n_used=view.n_used if shares.on_the_way else None,
         )
 
-    def _find_claims_by_class(self, view: View, rankings: Rankings, columns: list[int]) -> Claims:
-        """Return the claims that e-values support in classes of instances.
+    def _find_open_pairs(
+        self, view: View, code: Mapping[str, int], shown: Shown, heirs: Mapping[int, int]
+    ) -> dict[Pair, int]:
+        """Return the pairs that stay open, each with the times at which more runs may settle it.
 
-        An algorithm is eliminated if a rival, perhaps another one in each class, dominates it in
-        every class. A member of the Pareto set of some class is eliminated only if a rival reaches
-        the threshold in that class. So thresholds need no correction for the number of classes. A
-        pair is settled as over times, with a time of a class in the place of a time.
+        A pair that was settled stays so. Runs are as long as the direction that is closer to its
+        proof needs: complete until the average over all times is shown, which needs all times.
         """
-        names = tuple(rankings.algorithms[k] for k in columns)
-        log_k, n, n_times = self.log_thresholds(view, names), len(names), len(rankings.times)
-        by_class = count_by_class(rankings, dict(self.classes or ()), view.heaviest or 1.0)
-        evidence = [
-            Evidence.from_outcomes(outcomes.among(columns), self.epsilon)
-            for outcomes in by_class.values()
-        ]
-        claims = Claims.from_e_values(
-            names,
-            np.tile(rankings.times, len(evidence)),
-            rankings.clock,
-            Evidence(*map(np.concatenate, zip(*evidence, strict=True))),
-            log_k=log_k,
-            certainty=self.certainty,
-            resolution=self.resolution,
-        )
-        in_class = [(one.dominates(log_k), one.lead.min(axis=0) - log_k) for one in evidence]
-        out_in_class = [eliminate(beats, strength) for beats, strength in in_class]
-        beats, strength = np.zeros((n, n), dtype=bool), np.full((n, n), -np.inf)
-        for k in np.flatnonzero(np.all(out_in_class, axis=0)).tolist():
-            for (own, sure), out in zip(in_class, out_in_class, strict=True):
-                by = pick_dominator(own, sure, out, k)
-                beats[by, k], strength[by, k] = True, max(strength[by, k], sure[by, k])
-        shape = (len(evidence), n_times, n, n)
-        return claims._replace(
-            times=rankings.times,
-            beats=beats,
-            strength=strength,
-            ties=claims.ties.reshape(shape).all(axis=0),
-            open_at=claims.open_at.reshape(shape).any(axis=0),
-        )
+        stretches = find_stretches(np.array(view.times), self.width)
+        settled, proof = shown.tied | shown.crossing, shown.proof
+        all_times, open_pairs = self.asked_times(len(view.times)), dict[Pair, int]()
+        for (a, b), times in view.open.items():
+            if a not in code or b not in code:
+                open_pairs[a, b] = times
+                continue
+            i, j = code[a], code[b]
+            if i in heirs or j in heirs or settled[i, j]:
+                continue
+            i, j = (i, j) if proof[i, j] >= proof[j, i] else (j, i)
+            bits = 0 if all(one[i, j] for one in shown.better) else all_times
+            for k, stretch in enumerate(stretches):
+                if not all(one[k, i, j] for one in shown.no_worse):
+                    bits |= (1 << stretch.stop) - (1 << stretch.start)
+            open_pairs[a, b] = bits or all_times
+        return open_pairs
 
-    def _add_decisive(self, view: View, verdict: Verdict, rankings: Rankings) -> Verdict:
-        """Add to an elimination the fewest instances without which there would be none.
+    def _list_verdicts(
+        self,
+        view: View,
+        names: Sequence[str],
+        shown: Shown,
+        heirs: Mapping[int, int],
+        open_pairs: Mapping[Pair, int],
+    ) -> list[Verdict]:
+        """Return verdicts about the racing algorithms, and about dropped ones with a new heir."""
+        tied, proof = shown.tied, shown.proof
+        stays = [k for k, name in enumerate(names) if name in view.members and k not in heirs]
+        verdicts: list[Verdict] = []
+        for k, name in enumerate(names):
+            one = Verdict(name, "member", margin=self.margin)
+            rivals = [j for j in stays if j != k and pair(name, names[j]) in open_pairs]
+            equals = [j for j in stays if tied[k, j]]
+            if k in heirs:
+                one = one._replace(kind="dominated", rival=names[heirs[k]])
+                if name not in view.members and view.dropped[name] == one.rival:
+                    continue
+            elif name not in view.members:
+                continue
+            elif rivals:
+                closest = max(rivals, key=lambda j: proof[j, k])
+                one = one._replace(
+                    kind="undecided", rival=names[closest], proof=float(proof[closest, k])
+                )
+            elif equals:
+                closest = max(equals, key=lambda j: proof[j, k])
+                one = one._replace(kind="equivalent", rival=names[closest])
+            verdicts.append(one)
+        return verdicts
 
-        These are not found if instances have weights or classes.
-        """
-        if verdict.kind != "dominated" or view.heaviest is not None or self.classes:
-            return verdict
-        name, rival = verdict.algorithm, verdict.rival or ""
-        log_k = self.log_thresholds(view, [rival, name])[0, 1]
-        decisive = find_decisive_instances(rankings, rival, name, "leads", log_k, self.epsilon)
-        return verdict._replace(decisive=decisive)
 
-    def _required_z(self, view: View, names: Any, leads: LeadDraws) -> RequiredZ:
-        """Return the z-score of the lead that each claim about a pair requires.
+@dataclass(frozen=True)
+class StrictParetoSet(ParetoSet):
+    """The Pareto set by single times and without a margin: a lead at every time drops a rival.
 
-        For an e-value that has to reach K these are about sqrt(2 (ln K + 1)).
-        """
-        log_k = self.log_thresholds(view, names)
-        # The e-value for "at some time" is a mean over times: one time has to reach K times T.
-        times = 1 if self.resolution == "strict" else len(view.times)
-        first, second = log_k[leads.first, leads.second], log_k[leads.second, leads.first]
-        return RequiredZ(
-            np.sqrt(2 * (first + 1)),
-            np.sqrt(2 * (second + 1)),
-            float(np.sqrt(2 * (1 + np.log(times) - np.log1p(-self.certainty)))),
-            equivalence_margin(self.epsilon),
-            one_sided=True,
-        )
+    It takes three to twenty times as many instances as :class:`ParetoSet`, and two algorithms that
+    are equal at some time are never settled.
+
+    >>> StrictParetoSet().margin, StrictParetoSet().width
+    (0.0, 0.0)
+    """
+
+    margin: float = 0.0
+    width: float = 0.0
 
 
 def check_question(question: object) -> Question:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from polarbear.racing.budget import Budget, check_fields, is_between
-from polarbear.racing.decisions import Decision, Open, Pair, all_pairs
+from polarbear.racing.decisions import Decision, Open, Pair, Shares, all_pairs
 from polarbear.racing.entries import Entries
 from polarbear.racing.model import FitOptions, Model
 
@@ -147,6 +147,10 @@ class View:
         The size of the last batch, and the limits of the race.
     entries
         When each algorithm joined, for the correction of errors for several rivals.
+    dropped
+        The algorithms that were eliminated, each with the rival that replaced it.
+    error_shares
+        The shares of the error for looks on the way, and for one test at this look.
     heaviest
         The largest weight that an instance can have; None if all have the same.
     exhausted
@@ -161,6 +165,8 @@ class View:
     batch: int
     budget: Budget
     entries: Entries
+    dropped: Mapping[str, str]
+    error_shares: Shares
     heaviest: float | None
     exhausted: frozenset[str]
     n_used: int

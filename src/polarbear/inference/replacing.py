@@ -1,0 +1,311 @@
+"""Which algorithm replaces another: better on average over all times, and nowhere much worse.
+
+Algorithm a is *worse by more than the margin* m on a stretch of time if it loses more than 1/2 + m
+of the duels that are decided there, and its losses exceed its wins by more than m of the instances.
+With the shares w and l of the times of the stretch at which it wins and loses on an instance,
+
+    y1 = (1/2 + m) w - (1/2 - m) l    and    y2 = (w - l) / 2 + m / 2                          (1)
+
+then both have a mean of at most 0. Bets on each of them give a test supermartingale, and so does
+their average: the e-value that a is *no worse*. Bets on w - l over all times give the e-value that
+a is *better on average*. (A margin on decided duels alone is never shown where most duels tie; one
+on the score alone calls it immaterial to solve 20 more of a hundred instances.)
+
+a **replaces** b when every e-value reaches K. If a user would miss b, some stretch or the average
+is against it, and that one e-value ever reaches K with probability at most 1/K (Ville). So there is
+no correction for the number of stretches, of looks, or of times.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
+from polarbear.inference.e_values import count_outcomes, lead_bets, log_mixture, score_bets
+from polarbear.inference.verdicts import Verdict
+from polarbear.priors.base import scale_times
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+MAX_CELLS = 4_000_000
+"""The most (time, instance, pair) that are compared at once, which bounds memory."""
+
+LIKELY_Z = 2.33
+"""An algorithm is likely ahead on a stretch if its mean lead is this many standard errors."""
+
+
+def find_stretches(times: Floats, width: float) -> list[slice]:
+    """Return the longest ranges of times that are within ``width`` of the scaled time axis.
+
+    Every time lies in at least one. Where times are further apart than the width, each is a stretch
+    of its own.
+
+    >>> find_stretches(np.array([10.0, 11.0, 12.0, 20.0, 30.0]), 0.1)
+    [slice(0, 3, None), slice(3, 4, None), slice(4, 5, None)]
+    >>> len(find_stretches(np.geomspace(100, 10_000, 20), 0.1))
+    19
+    """
+    scaled = scale_times(np.asarray(times, dtype=float))
+    stops = np.searchsorted(scaled, scaled + width + 1e-9, side="right").tolist()
+    before = [0, *stops[:-1]]
+    return [slice(k, stop) for k, stop in enumerate(stops) if stop > before[k]]
+
+
+class Standing(NamedTuple):
+    """How each algorithm (row) stands against each other one (column), by wins and losses alone.
+
+    ``no_worse`` and ``better`` are logarithms of e-values; ``t_no_worse`` and ``t_better`` are
+    statistics of a test that is made once, at an end that was known before.
+    """
+
+    no_worse: Floats  # (S, n, n): on each stretch, row is not worse by more than the margin
+    better: Floats  # (n, n): row is better on average over all times
+    t_no_worse: Floats  # (S, n, n)
+    t_better: Floats  # (n, n)
+    lead: Floats  # (S, n, n): the mean lead of row, in standard errors
+    instances: Floats  # (S, n, n): on which both are known on the whole stretch
+    on_all_times: Floats  # (n, n): on which both are known at all times
+
+    def proves(self, log_k: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return masks of what e-values show: no worse on a stretch (S, n, n), better (n, n)."""
+        return self.no_worse >= log_k, self.better >= log_k
+
+    def passes(self, level: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
+        return (
+            self.t_no_worse >= _t_quantile(level, self.instances),
+            self.t_better >= _t_quantile(level, self.on_all_times),
+        )
+
+    def is_ahead_somewhere(self) -> NDArray[np.bool_]:
+        """Return a mask (n, n): row is likely ahead of column on some stretch."""
+        return np.any(self.lead >= LIKELY_Z, axis=0)
+
+
+def _t_quantile(level: Floats, instances: Floats) -> Floats:
+    """Return quantiles of Student's t, infinite for fewer than two instances."""
+    quantile = -stdtrit(np.maximum(instances - 1, 1), np.broadcast_to(level, instances.shape))
+    return np.where(instances >= 2, quantile, np.inf)
+
+
+class Chances(NamedTuple):
+    """The posterior probabilities that an algorithm replaces another one, and is worth running."""
+
+    algorithms: tuple[str, ...]
+    replaces: Floats  # (n, n): row replaces column
+    worth_running: Floats  # (n,): no other one replaces it
+
+    def add_to(self, verdict: Verdict) -> Verdict:
+        """Return the verdict with its probability, if the algorithm has a rating."""
+        code = {name: k for k, name in enumerate(self.algorithms)}
+        at, rival = code.get(verdict.algorithm), code.get(verdict.rival or "")
+        if at is None or (verdict.kind == "dominated" and rival is None):
+            return verdict
+        chance = self.replaces[rival, at] if verdict.kind == "dominated" else self.worth_running[at]
+        return verdict._replace(probability=float(chance))
+
+
+def find_chances(
+    algorithms: tuple[str, ...],
+    times: Floats,
+    wins: Iterable[NDArray[Any]],
+    decided: Floats | None,
+    margin: float,
+    width: float,
+) -> Chances:
+    """Return the probabilities of the claims of this module, from draws of win probabilities.
+
+    ``wins`` yields draws (D, T) of P(the first beats the second, if the duel is decided) for each
+    pair of algorithms in order, and ``decided`` (T, pairs) has the share of decided duels.
+    """
+    n, stretches = len(algorithms), find_stretches(times, width)
+    replaces, is_replaced = np.zeros((n, n)), None
+    for k, (a, b, chance) in enumerate(zip(*np.triu_indices(n, 1), wins, strict=True)):
+        is_replaced = np.zeros((n, len(chance)), dtype=bool) if is_replaced is None else is_replaced
+        share = 1.0 if decided is None else decided[:, k]
+        won, lost = (_sum_before(share * each) for each in (chance, 1 - chance))
+        for row, column, own, other in ((a, b, won, lost), (b, a, lost, won)):
+            holds = own[:, -1] > other[:, -1]
+            for one in stretches:
+                size = one.stop - one.start
+                up, down = (
+                    (each[:, one.stop] - each[:, one.start]) / size for each in (own, other)
+                )
+                relative = (0.5 + margin) * up - (0.5 - margin) * down
+                holds = holds & (np.maximum(relative, (up - down + margin) / 2) >= -1e-12)
+            replaces[row, column] = holds.mean()
+            is_replaced[column] |= holds
+    worth = np.ones(n) if is_replaced is None else 1 - is_replaced.mean(axis=1)
+    return Chances(algorithms, replaces, worth)
+
+
+def _sum_before(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sums over the times before each one, and before the end (D, T + 1)."""
+    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+
+
+def share_decided(rankings: Rankings) -> Floats | None:
+    """Return the share of duels (T, pairs) that are no ties; None if none is a tie."""
+    outcomes = count_outcomes(rankings)
+    first, second = np.triu_indices(len(rankings.algorithms), 1)
+    ties = outcomes.ties[:, first, second]
+    if not ties.any():
+        return None
+    total = ties + outcomes.wins[:, first, second] + outcomes.losses[:, first, second]
+    return 1 - ties / np.maximum(total, 1e-12)
+
+
+def compare_on_stretches(
+    rankings: Rankings,
+    margin: float = 0.1,
+    width: float = 0.1,
+    heaviest: float | None = None,
+) -> Standing:
+    """Return how each algorithm stands against each other one.
+
+    An instance is one bet. Repetitions of it share the bet, and weights are relative to the
+    ``heaviest`` one (by default the largest weight, at least 1), as in ``count_outcomes``.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[1.0, 0.0]] * 19 + [[-0.2, 0.0]])
+    >>> standing = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
+    >>> no_worse, better = standing.proves(np.log(20) * np.ones((2, 2)))
+    >>> bool(no_worse[:, 0, 1].all() and better[0, 1])
+    True
+    """
+    n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
+    pairs, on_stretches = (n, n), (len(stretches), n, n)
+    standing = Standing(
+        no_worse=np.zeros(on_stretches),
+        better=np.zeros(pairs),
+        t_no_worse=np.zeros(on_stretches),
+        t_better=np.zeros(pairs),
+        lead=np.zeros(on_stretches),
+        instances=np.zeros(on_stretches),
+        on_all_times=np.zeros(pairs),
+    )
+    longest = max(one.stop - one.start for one in stretches)
+    for duels in _compare_pairs(rankings, heaviest, longest):
+        both = (duels.first, duels.second), (duels.second, duels.first)
+        for s, stretch in enumerate(stretches):
+            counts = duels.count_results(stretch)
+            for (row, column), own in zip(both, (counts, counts.swapaxes(1, 2)), strict=True):
+                _weigh_stretch(standing, (s, row, column), own, margin)
+        leads = duels.count_leads()
+        for at, own in zip(both, (leads, leads[:, ::-1]), strict=True):
+            payoff = np.linspace(-1, 1, leads.shape[1])
+            standing.better[at] = _log_wealth(own, payoff, *_lead_bets())
+            standing.t_better[at] = _t_value(own, payoff / 2)
+            standing.on_all_times[at] = own.sum(axis=1)
+    return standing
+
+
+def _weigh_stretch(
+    standing: Standing, at: tuple[int, Ints, Ints], counts: Floats, m: float
+) -> None:
+    """Set what ``counts`` (pairs, wins, losses) say of some pairs on a stretch."""
+    share = np.linspace(0, 1, counts.shape[1])
+    won, lost = share[:, None], share[None, :]
+    counts, lead = counts.reshape(len(counts), -1), won - lost
+    relative, absolute = (0.5 + m) * won - (0.5 - m) * lost, lead / 2 + m / 2
+    if m == 0:
+        standing.no_worse[at] = _log_wealth(counts, lead, *_lead_bets())
+    else:
+        standing.no_worse[at] = np.logaddexp(
+            _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
+            _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
+        ) - np.log(2)
+    standing.t_no_worse[at] = np.maximum(_t_value(counts, relative), _t_value(counts, absolute))
+    standing.lead[at] = _t_value(counts, lead / 2)
+    standing.instances[at] = counts.sum(axis=1)
+
+
+def _lead_bets() -> tuple[Floats, Floats]:
+    """Return bets against "at most as many wins as losses", with a small one for close pairs."""
+    theta, weight = lead_bets(0.05)
+    return np.append(0.03, 2 * theta), np.append(len(weight) + 1.0, weight)
+
+
+def _log_wealth(counts: Floats, payoff: Floats, stake: Floats, weight: Floats) -> Floats:
+    """Return the log e-value of each pair: a mixture of bets with factors 1 + stake * payoff."""
+    # No instance has both all wins and all losses, though a table has a cell for it.
+    factors = np.log1p(np.maximum(stake[:, None] * payoff.ravel(), -0.99))
+    return log_mixture(weight, factors @ counts.T)
+
+
+def _t_value(counts: Floats, payoff: Floats) -> Floats:
+    """Return the mean payoff of each pair in standard errors.
+
+    The variance has one more observation of 1/2, so that few equal outcomes are not certain.
+    """
+    n, payoff = counts.sum(axis=1), payoff.ravel()
+    mean, squares = (counts @ payoff**k / np.maximum(n, 1e-12) for k in (1, 2))
+    spread = np.maximum(squares - mean**2, 0.0) * n + 0.25
+    return np.where(n > 0, mean / np.sqrt(spread / ((n + 1) * np.maximum(n, 1e-12))), 0.0)
+
+
+class _Duels(NamedTuple):
+    """The duels of some pairs of algorithms in each comparison, summed over the times before one.
+
+    A sum is one number, wins * base + losses + unknown * base^2, with a base above the length of
+    any stretch: the difference of two sums then tells how often the first won and lost between.
+    """
+
+    first: Ints  # (K,)
+    second: Ints  # (K,)
+    sums: Ints  # (T + 1, comparisons, K)
+    leads: Ints  # (comparisons, K): wins less losses at all times, above T if any is unknown
+    base: int
+    weight: Floats  # (comparisons,)
+
+    def count_results(self, stretch: slice) -> Floats:
+        """Return tables (K, wins, losses): on how many instances the first had so many of both."""
+        size = stretch.stop - stretch.start + 1
+        table = self._sum_cells(self.sums[stretch.stop] - self.sums[stretch.start], self.base**2)
+        return table.reshape(-1, self.base, self.base)[:, :size, :size]
+
+    def count_leads(self) -> Floats:
+        """Return tables (K, 2 T + 1) of wins less losses at all times, from -T to T."""
+        n_times = len(self.sums) - 1
+        return self._sum_cells(self.leads + n_times, 2 * n_times + 1)
+
+    def _sum_cells(self, cell: Ints, size: int) -> Floats:
+        """Return the total weight of each cell (K, size); larger cells are left out."""
+        cell = np.minimum(cell, size)
+        cell += np.arange(len(self.first)) * (size + 1)
+        weight = np.broadcast_to(self.weight[:, None], cell.shape).ravel()
+        is_one = bool((self.weight == 1).all())  # weights take twice as long
+        length = len(self.first) * (size + 1)
+        total = np.bincount(cell.ravel(), None if is_one else weight, minlength=length)
+        return total.reshape(-1, size + 1)[:, :size].astype(float)
+
+
+def _compare_pairs(rankings: Rankings, heaviest: float | None, longest: int) -> Iterator[_Duels]:
+    """Yield the duels of all pairs, as many pairs at once as memory allows.
+
+    ``longest``: the number of times of the longest stretch.
+    """
+    n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
+    if heaviest is None:
+        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
+        heaviest = max(1.0, float(totals.max()))
+    place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
+    compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
+    place[:, compared, rankings.algorithm] = rankings.position
+    pairs, base = np.triu_indices(n, 1), longest + 1
+    step = max(1, MAX_CELLS // max(1, n_times * n_compared))
+    for low in range(0, len(pairs[0]), step):
+        first, second = (each[low : low + step] for each in pairs)
+        ours, theirs = place[:, :, first], place[:, :, second]
+        unknown = (ours == UNKNOWN) | (theirs == UNKNOWN)
+        code = np.where(ours < theirs, base, ours > theirs)
+        code[unknown] = base * base
+        lead = (ours < theirs).sum(axis=0) - (ours > theirs).sum(axis=0)
+        lead[unknown.any(axis=0)] = n_times + 1
+        sums = np.concatenate([np.zeros((1, *code.shape[1:]), np.intp), np.cumsum(code, axis=0)])
+        yield _Duels(first, second, sums, lead, base, rankings.weight / heaviest)
