@@ -43,6 +43,7 @@ from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet as PaperParetoSet
 from polarbear.racing.questions.pareto_set import ParetoSet as ParetoSet
+from polarbear.racing.questions.pareto_set import StrictParetoSet as StrictParetoSet
 from polarbear.racing.questions.question import Question as Question
 from polarbear.racing.race import Race as Race
 from polarbear.racing.replay import replay as replay

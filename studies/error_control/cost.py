@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from error_control.decisions import EPSILON, Floats, Ints, default_looks, prob_ahead, prob_alike
 from error_control.errors import lead_of
+from polarbear.racing.allocation import find_cheapest_routes
 from racing.course import Method, course, drive
 from scipy.special import digamma, polygamma
 from tools.records import Records, seeded
@@ -17,7 +18,6 @@ from tools.records import Records, seeded
 import polarbear as pb
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import log_lead, log_par, multiplicity
-from polarbear.racing.allocation import find_cheapest_routes
 from polarbear.racing.forecast import InstancesNeeded, LeadDraws, RequiredZ, TimeRanges
 
 INSTANCES, PAIRS, RACES = 10_000, 4000, 100

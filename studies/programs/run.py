@@ -37,7 +37,7 @@ HIGHS = {
     "no presolve": ["--presolve=off"],
 }
 PATTERN = r"^o (?P<time>\S+) (?P<value>\S+)"
-QUESTION = pb.ParetoSet(certainty=0.99, epsilon=0.05)
+QUESTION = pb.ParetoSet(certainty=0.99)
 
 
 def command(program: str, *options: str) -> pb.Command:

@@ -39,7 +39,7 @@ def race(seed: int, n_times: int, persistence: float = 0.5) -> dict[str, Any]:
     runs = pb.simulation.simulate_runs(
         np.zeros((n_times, 2)), INSTANCES, seed=seed, persistence=persistence
     )
-    replay = pb.replay(runs, pb.ParetoSet(certainty=CERTAINTY, epsilon=EPSILON), seed=seed)
+    replay = pb.replay(runs, pb.ParetoSet(certainty=CERTAINTY), seed=seed)
     kinds = {one.kind for one in replay.verdicts()}
     outcome = "eliminated" if "dominated" in kinds else "undecided"
     if kinds == {"equivalent"}:

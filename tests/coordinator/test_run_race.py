@@ -286,7 +286,7 @@ def test_a_run_that_hangs_without_a_value_counts_once():
 
 
 def test_no_jobs_after_the_deadline():
-    question = pb.ParetoSet(epsilon=0.0, certainty=0.999)
+    question = pb.StrictParetoSet(certainty=0.999)
     budget = pb.Budget(deadline=time.time() + 1.0)
     begin = time.monotonic()
     result = run(question=question, budget=budget, seconds=0.05)
@@ -365,7 +365,7 @@ def test_a_run_that_is_killed_from_outside_is_made_again_once(tmp_path, times):
 
 @pytest.mark.slow
 def test_the_text_of_an_undecided_result():
-    result = run(question=pb.ParetoSet(epsilon=0.001), budget=pb.Budget(runs=60, batch=(4, 4)))
+    result = run(question=pb.StrictParetoSet(), budget=pb.Budget(runs=60, batch=(4, 4)))
     assert isinstance(result, SolverRace)
     assert not result.resolved
     assert "to go" in str(result)

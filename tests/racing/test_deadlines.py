@@ -56,7 +56,7 @@ def test_races_take_them_and_races_without_a_clock_say_so():
         time.sleep(0.2)
         yield 1, job.rng.random()
 
-    question = pb.ParetoSet(epsilon=0.0, certainty=0.999)
+    question = pb.StrictParetoSet(certainty=0.999)
     budget = pb.Budget(deadline="1s")
     given = {"direction": "minimize", "executor": 1}
     found = pb.race(

@@ -15,7 +15,8 @@ def made(race, name):
 @pytest.mark.parametrize("limit", [0, 1, 5, 30])
 def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
     budget = pb.Budget(batch=(2, 8))
-    race = drive(race_of(("early", "late"), question=pb.ParetoSet(), budget=budget, seed=1))
+    question = pb.StrictParetoSet(certainty=0.99)
+    race = drive(race_of(("early", "late"), question=question, budget=budget, seed=1))
     before = race.pareto
     race.add("good", max_runs=limit)
     drive(race)

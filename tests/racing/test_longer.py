@@ -4,21 +4,16 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from racing.test_outlook import LOOK, leads
-from racing.test_outlook import RANGES as LATE
 
 import polarbear as pb
 from polarbear.data.run import Status
-from polarbear.racing.allocation import choose_horizons
 from polarbear.racing.events import Asked
 from polarbear.racing.extended_runs import map_extensions
-from polarbear.racing.forecast import InstancesNeeded
-from polarbear.racing.planning import EXTENSION_FACTOR
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
 from racers import (
     TIMES,
-    PerLook,
+    ShortFirst,
     check_invariants,
     drive,
     history,
@@ -43,7 +38,10 @@ def longer(race):
 @pytest.fixture(scope="module")
 def race():
     """The first race of some in which runs are made again."""
-    races = (drive(race_of(instances=NAMES, seed=seed)) for seed in range(20))
+    races = (
+        drive(race_of(instances=NAMES, seed=seed, question=ShortFirst(certainty=0.9)))
+        for seed in range(20)
+    )
     return next(one for one in races if longer(one))
 
 
@@ -53,16 +51,7 @@ def test_a_run_for_longer_has_the_seed_of_the_one_that_it_is(race):
         short = jobs[key._replace(repetition=first)]
         assert jobs[key].seed == short.seed
         assert jobs[key].instance_seed == short.instance_seed
-        assert jobs[key].horizon >= min(EXTENSION_FACTOR * short.horizon, TIMES[-1])
-
-
-def test_runs_for_longer_cost_little_beside_the_longest(race):
-    horizons = defaultdict(list)
-    for job in asked(race):
-        horizons[job.algorithm, job.instance].append(job.horizon)
-    # Unless the last time in doubt comes before: then it is as long as it will ever be.
-    assert all(sum(found) <= 2 * max(found) for found in horizons.values())
-    assert race.spent.time == sum(map(sum, horizons.values()))
+        assert jobs[key].horizon > short.horizon
 
 
 def test_of_a_run_that_was_made_again_only_the_last_counts(race):
@@ -110,7 +99,7 @@ def test_a_longer_run_that_crashes_counts_with_what_it_found():
         one = race_of(
             instances=NAMES,
             seed=seed,
-            question=PerLook(certainty=0.9),
+            question=ShortFirst(certainty=0.9),
             budget=pb.Budget(batch=(2, 8), retries=1),
         )
         while jobs := one.ask():
@@ -135,7 +124,7 @@ def test_a_longer_run_that_crashes_counts_with_what_it_found():
 
 def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
     for seed in range(40):
-        one = race_of(instances=NAMES, seed=seed)
+        one = race_of(instances=NAMES, seed=seed, question=ShortFirst(certainty=0.9))
         while jobs := one.ask():
             wanted = map_extensions(jobs)
             if wanted:
@@ -150,37 +139,6 @@ def test_a_longer_run_that_is_not_wanted_any_more_leaves_what_was_known():
             for job in jobs:
                 one.tell(solve(job))
     raise AssertionError("no run was made again")
-
-
-def test_it_settles_what_short_runs_on_few_instances_cannot():
-    """They are close until late, where they change places: short runs use up all instances."""
-    truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
-    # Seed 0 is left out: all 60 instances leave its early lead at P = .938, which is no certainty.
-    for seed in range(1, 6):
-        runs = pb.simulation.simulate_runs(truth, 60, persistence=0.5, seed=seed)
-        found = pb.replay(runs, PerLook(certainty=0.95), seed=seed)
-        assert found.resolved
-        assert len(found.pareto) == 2
-        assert found.saved > 0.4
-
-
-def test_a_way_that_needs_more_instances_than_there_are_is_none():
-    # They change places: cheap at the first time with many instances, or dear at the last with few.
-    pair = leads([0.3, -3.0, 3.0 - 2.0])
-    cheap, few = (
-        choose_horizons(pair, LATE, 2, pb.Budget(), LOOK, "at_par", total) for total in (np.inf, 40)
-    )
-    assert cheap.until.tolist() == [1.0, 1.0]
-    assert few.until.tolist() == [100.0, 100.0]
-
-
-def test_a_pair_that_hardly_any_draw_can_settle_is_given_up():
-    close = leads([0.3, 0.3, 0.3], spread=0.05, seen=1000.0)
-    wide = leads([0.3, 0.3, 0.3], spread=0.5, seen=10.0)
-    same = close._replace(spread=wide.spread)
-    assert choose_horizons(same, LATE, 2, pb.Budget(), LOOK, "at_par", 1001) is None
-    # The lead may be larger.
-    assert choose_horizons(wide, LATE, 2, pb.Budget(), LOOK, "at_par", 60) is not None
 
 
 def test_what_was_recorded_no_longer_is_asked_for_once():
@@ -199,7 +157,7 @@ def test_what_was_recorded_no_longer_is_asked_for_once():
         for k, run in enumerate(full)
     ]
     runs = pb.Runs.from_records(short, direction=full.direction)
-    found = pb.replay(runs, PerLook(certainty=0.99), times=np.unique(full.time))
+    found = pb.replay(runs, ShortFirst(certainty=0.99), times=np.unique(full.time))
     assert found.ended in ("resolved", "no instances left")
     horizons = defaultdict(list)
     for job in asked(found):
@@ -225,29 +183,3 @@ def test_who_has_no_rival_left_runs_no_longer():
                 break
             for job in jobs:
                 one.tell(solve(job))
-
-
-def test_nobody_waits_for_an_elimination_that_cannot_come():
-    pair = leads([3.0, 3.0, 0.45])
-    needs = InstancesNeeded.from_leads(pair.draws.mean(axis=0), pair, LOOK)
-    assert 50 < needs.first_dominates.max() < 60
-    assert (
-        needs.limit_to(np.full((3, 1), 60.0)).first_dominates.max() == needs.first_dominates.max()
-    )
-    assert np.isinf(needs.limit_to(np.array([[0.0], [0.0], [50.0]])).first_dominates.max())
-
-
-def test_nobody_waits_for_an_elimination_that_cannot_be_seen_again():
-    """0 and 1 are behind 2 and 3 for sure by reckoning, open by draws, and seen on everything."""
-    behind, crossing = [-1.3] * 3, [1.3, 0.5, -0.9]
-    all_three = leads(behind, crossing, behind, seen=40.0)._replace(
-        first=np.array([0, 0, 1]), second=np.array([2, 1, 3])
-    )
-    all_three.n_instances[2, 1] = 10.0  # of 0 and 1 the last time can still be seen
-    alone = all_three.select_pairs(np.array([False, True, False]))
-    until = [
-        choose_horizons(some, LATE, 4, pb.Budget(), LOOK, "at_par", 40.0).until
-        for some in (all_three, alone)
-    ]
-    assert np.array_equal(*until)
-    assert until[0].tolist() == [100.0, 100.0, 0.0, 0.0]

@@ -15,9 +15,9 @@ from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, PerLook, check_invariants, drive, fitted, quick_fit, race_of, solve
+from racers import TIMES, ShortFirst, check_invariants, drive, fitted, quick_fit, race_of, solve
 
-QUESTION = PerLook(certainty=0.9)
+QUESTION = ShortFirst(certainty=0.9)
 BUDGET = pb.Budget(batch=(2, 8))
 
 
@@ -245,7 +245,7 @@ def ended(run, until):
 def test_a_round_of_one_that_is_removed_decides_nothing_else():
     """With rounds that overlap, those of others are decided when their own runs are in."""
     for most in range(8):
-        question = PerLook(epsilon=0.01)
+        question = ShortFirst(epsilon=0.01)
         budget = pb.Budget(batch=(2, 2), overlap=1, failures=most, runs=200)
         race = race_of(("good", "twin"), question=question, budget=budget)
         for _ in range(2):

@@ -398,7 +398,7 @@ def test_classes_bring_back_what_was_eliminated_without():
 
 
 def test_a_crossing_pair_is_settled_without_a_tolerance():
-    question = pb.ParetoSet(epsilon=0)
+    question = pb.StrictParetoSet()
     budget = pb.Budget(batch=(8, 8), runs=400)
     race = drive(race_of(("early", "late"), seed=4, question=question, budget=budget))
     assert race.ended == "resolved"

@@ -12,7 +12,7 @@ from polarbear.errors import DataError
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Told
 from polarbear.reporting.content import make_document
-from racers import PerLook, drive, fitted, race_of
+from racers import PerLook, ShortFirst, drive, fitted, race_of
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
@@ -111,8 +111,8 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     full = pb.simulation.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)
     records = [run for k, run in enumerate(full) if k % 3]
     runs = pb.Runs.from_records(records, direction=full.direction)
-    found = pb.replay(runs, pb.ParetoSet(epsilon=0.0, certainty=0.999))
-    assert found.spent.runs > found.full.runs  # with those that are not there, and extensions
+    found = pb.replay(runs, pb.StrictParetoSet(certainty=0.999))
+    assert found.spent.runs > found.used  # with those that are not there
     assert found.used <= found.full.runs == len(records)
     assert f"used        {found.used} of {len(records)} recorded runs" in str(found)
 
@@ -120,7 +120,7 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
 @pytest.fixture(scope="module")
 def extended():
     """A replay with runs that were extended."""
-    return pb.replay(pb.example())
+    return pb.replay(pb.example(), ShortFirst(fit=quick_fit))
 
 
 def test_an_extended_run_costs_its_final_length(extended):
@@ -137,9 +137,10 @@ def test_an_extended_run_costs_its_final_length(extended):
 
 
 def test_a_limit_of_time_counts_what_extensions_add(extended):
-    limited = pb.replay(pb.example(), budget=pb.Budget(time=extended.spent.time))
+    question = ShortFirst(fit=quick_fit)
+    limited = pb.replay(pb.example(), question, budget=pb.Budget(time=extended.spent.time))
     assert limited.spent == extended.spent
-    less = pb.replay(pb.example(), budget=pb.Budget(time=0.9 * extended.spent.time))
+    less = pb.replay(pb.example(), question, budget=pb.Budget(time=0.9 * extended.spent.time))
     assert less.ended == "budget of time spent"
     assert less.spent.time <= 0.9 * extended.spent.time
 
@@ -150,7 +151,9 @@ def test_a_race_pays_for_runs_that_it_repeats_for_longer():
     race = next(
         one
         for seed in range(20)
-        if (one := drive(race_of(instances=names, seed=seed))).state.ledger.extends
+        if (
+            one := drive(race_of(instances=names, seed=seed, question=ShortFirst(certainty=0.9)))
+        ).state.ledger.extends
     )
     told = sum(event.run.until for event in race.events if isinstance(event, Told))
     assert race.spent.time == pytest.approx(told)

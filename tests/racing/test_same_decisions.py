@@ -26,7 +26,7 @@ RACES = {
         pb.Budget(),
     ),
     "overlap": (pb.ParetoSet(), pb.Budget(overlap=1, batch=(4, 16))),
-    "strict": (pb.ParetoSet(resolution="strict", epsilon=0.1), pb.Budget()),
+    "strict": (pb.StrictParetoSet(), pb.Budget()),
     "preference": (pb.Choice(pb.preferences.between(2, 3)), pb.Budget()),
     "regret": (pb.Choice(pb.preferences.between(2, 3), regret=0.05), pb.Budget(batch=(32, 64))),
     "baseline": (pb.NoWorse("a1", epsilon=0.1), pb.Budget()),

@@ -152,7 +152,7 @@ def test_where_proof_and_posterior_of_a_race_differ_the_report_says_so():
     """The posterior is certain of a lead that e-values have not proven."""
     truth, times = np.array([[0.9, 0.0, 0.0]] + [[0.0, 0.0, 0.05]] * 11), np.geomspace(10, 2000, 12)
     runs = pb.simulation.simulate_runs(truth, 600, 3, times, persistence=0.5)
-    content = make_document(pb.replay(runs, times=times, question=pb.ParetoSet(epsilon=0.1)))
+    content = make_document(pb.replay(runs, times=times, question=pb.ParetoSet()))
     (text,) = (one["text"] for one in content["verdict"]["sentences"] if one["algorithm"] == 2)
     assert "a3 is at par with a1 within 0.1 at some times, and not proven to be ahead at a" in text
     assert "By the posterior of the same runs alone, a3 is a member of the Pareto set (P = " in text

@@ -48,6 +48,20 @@ class PerLook(PaperParetoSet):
 PerLook = stored.BY_NAME.setdefault("PerLook", PerLook)
 
 
+class ShortFirst(PerLook):
+    """Asks for the first open time of each pair only, as long as there are unused instances."""
+
+    def decide(self, view, rankings, posterior):
+        decision = super().decide(view, rankings, posterior)
+        if not view.n_unused:
+            return decision
+        short = tuple(one._replace(times=one.times & -one.times) for one in decision.open)
+        return replace(decision, open=short)
+
+
+ShortFirst = stored.BY_NAME.setdefault("ShortFirst", ShortFirst)
+
+
 TIMES = (1.0, 2.0, 4.0)
 SKILL = {
     "early": (2.0, 0.0, -2.0),

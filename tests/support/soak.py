@@ -79,7 +79,7 @@ def soak(runs, folder, seconds=0.0033, looks=10):
         course.instance,
         course.TIMES,
         direction="maximize",
-        question=pb.ParetoSet(certainty=0.999, epsilon=0.0, resolution="strict", fit=fit),
+        question=pb.StrictParetoSet(certainty=0.999, fit=fit),
         budget=pb.Budget(batch=(64, 512), runs=runs),
         store=path,
         executor=2,

@@ -338,7 +338,7 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the question, and for the two configurations of the paper."""
     parser.add_argument(
         "--question",
-        choices=("ParetoSet", "PaperParetoSet"),
+        choices=("ParetoSet", "StrictParetoSet", "PaperParetoSet"),
         default="ParetoSet",
         help="what to find out: the anytime Pareto set by the rule of this package, or by "
         "algorithm 1 of the paper with its model",

@@ -111,7 +111,8 @@ def _add_replay(commands: argparse._SubParsersAction) -> None:
 
 
 QUESTION_OPTIONS = (
-    *("over_time", "certainty", "epsilon", "elimination", "resolution", "errors", "regret", "size"),
+    *("over_time", "certainty", "margin", "width", "epsilon"),
+    *("elimination", "resolution", "errors", "regret", "size"),
 )
 """The options of a race that are fields of its question."""
 
@@ -121,6 +122,8 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_question_options(parser)
     add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
+    add("--margin", type=float, help="ParetoSet: how much worse a rival may be (0.1)")
+    add("--width", type=float, help="ParetoSet: on stretches of this share of the time axis (0.1)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
         "--elimination",
@@ -131,14 +134,14 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--resolution",
         choices=("at_par", "crossing", "strict"),
-        help="a pair is resolved when each leads or ties somewhere (at_par), when one of them also "
-        "leads (crossing), or when its relation is certain at every time (strict)",
+        help="PaperParetoSet: a pair is resolved when each leads or ties somewhere (at_par), when "
+        "one of them also leads (crossing), or when its relation is certain at every time (strict)",
     )
     add(
         "--errors",
         choices=("per_member", "whole_race"),
-        help="ParetoSet: what certainty bounds: the probability that a given member is ever "
-        "eliminated (per_member), or that any member is (whole_race)",
+        help="ParetoSet: what certainty bounds: the probability that a given algorithm is ever "
+        "dropped wrongly (per_member), or that any is (whole_race)",
     )
     add(
         "--batch",

@@ -16,8 +16,10 @@ is against it, and that one e-value ever reaches K with probability at most 1/K 
 no correction for the number of stretches, of looks, or of times.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +58,7 @@ def find_stretches(times: Floats, width: float) -> list[slice]:
     return [slice(k, stop) for k, stop in enumerate(stops) if stop > before[k]]
 
 
-class Standing(NamedTuple):
+class PairEvidence(NamedTuple):
     """How each algorithm (row) stands against each other one (column), by wins and losses alone.
 
     ``no_worse`` and ``better`` are logarithms of e-values; ``t_no_worse`` and ``t_better`` are
@@ -70,6 +72,20 @@ class Standing(NamedTuple):
     lead: Floats  # (S, n, n): the mean lead of row, in standard errors
     instances: Floats  # (S, n, n): on which both are known on the whole stretch
     on_all_times: Floats  # (n, n): on which both are known at all times
+
+    @classmethod
+    def empty(cls, n_stretches: int, shape: tuple[int, int]) -> Self:
+        """Return the standing without any instance, of pairs with a row and a column."""
+        on_stretches = (n_stretches, *shape)
+        return cls(
+            no_worse=np.zeros(on_stretches),
+            better=np.zeros(shape),
+            t_no_worse=np.zeros(on_stretches),
+            t_better=np.zeros(shape),
+            lead=np.zeros(on_stretches),
+            instances=np.zeros(on_stretches),
+            on_all_times=np.zeros(shape),
+        )
 
     def proves(self, log_k: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return masks of what e-values show: no worse on a stretch (S, n, n), better (n, n)."""
@@ -165,7 +181,7 @@ def compare_on_stretches(
     margin: float = 0.1,
     width: float = 0.1,
     heaviest: float | None = None,
-) -> Standing:
+) -> PairEvidence:
     """Return how each algorithm stands against each other one.
 
     An instance is one bet. Repetitions of it share the bet, and weights are relative to the
@@ -179,34 +195,36 @@ def compare_on_stretches(
     True
     """
     n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
-    pairs, on_stretches = (n, n), (len(stretches), n, n)
-    standing = Standing(
-        no_worse=np.zeros(on_stretches),
-        better=np.zeros(pairs),
-        t_no_worse=np.zeros(on_stretches),
-        t_better=np.zeros(pairs),
-        lead=np.zeros(on_stretches),
-        instances=np.zeros(on_stretches),
-        on_all_times=np.zeros(pairs),
-    )
-    longest = max(one.stop - one.start for one in stretches)
-    for duels in _compare_pairs(rankings, heaviest, longest):
-        both = (duels.first, duels.second), (duels.second, duels.first)
-        for s, stretch in enumerate(stretches):
-            counts = duels.count_results(stretch)
-            for (row, column), own in zip(both, (counts, counts.swapaxes(1, 2)), strict=True):
-                _weigh_stretch(standing, (s, row, column), own, margin)
-        leads = duels.count_leads()
-        for at, own in zip(both, (leads, leads[:, ::-1]), strict=True):
-            payoff = np.linspace(-1, 1, leads.shape[1])
-            standing.better[at] = _log_wealth(own, payoff, *_lead_bets())
-            standing.t_better[at] = _t_value(own, payoff / 2)
-            standing.on_all_times[at] = own.sum(axis=1)
+    standing = PairEvidence.empty(len(stretches), (n, n))
+    for duels in _compare_pairs(rankings, heaviest, stretches):
+        for is_second, at in enumerate(((duels.first, duels.second), (duels.second, duels.first))):
+            weigh(standing, at, duels, stretches, margin, of_second=bool(is_second))
     return standing
 
 
+def weigh(
+    standing: PairEvidence,
+    at: tuple[Ints, Ints],
+    duels: Duels,
+    stretches: list[slice],
+    margin: float,
+    *,
+    of_second: bool,
+) -> None:
+    """Set the standing of the first of each pair, or of the second one, at a row and a column."""
+    for s, stretch in enumerate(stretches):
+        counts = duels.count_results(stretch)
+        own = counts.swapaxes(1, 2) if of_second else counts
+        _weigh_stretch(standing, (s, *at), own, margin)
+    leads = duels.count_leads()
+    payoff = np.linspace(-1, 1, leads.shape[1]) * (-1 if of_second else 1)
+    standing.better[at] = _log_wealth(leads, payoff, *_lead_bets())
+    standing.t_better[at] = _t_value(leads, payoff / 2)
+    standing.on_all_times[at] = leads.sum(axis=1)
+
+
 def _weigh_stretch(
-    standing: Standing, at: tuple[int, Ints, Ints], counts: Floats, m: float
+    standing: PairEvidence, at: tuple[int, Ints, Ints], counts: Floats, m: float
 ) -> None:
     """Set what ``counts`` (pairs, wins, losses) say of some pairs on a stretch."""
     share = np.linspace(0, 1, counts.shape[1])
@@ -249,7 +267,7 @@ def _t_value(counts: Floats, payoff: Floats) -> Floats:
     return np.where(n > 0, mean / np.sqrt(spread / ((n + 1) * np.maximum(n, 1e-12))), 0.0)
 
 
-class _Duels(NamedTuple):
+class Duels(NamedTuple):
     """The duels of some pairs of algorithms in each comparison, summed over the times before one.
 
     A sum is one number, wins * base + losses + unknown * base^2, with a base above the length of
@@ -262,6 +280,27 @@ class _Duels(NamedTuple):
     leads: Ints  # (comparisons, K): wins less losses at all times, above T if any is unknown
     base: int
     weight: Floats  # (comparisons,)
+
+    @classmethod
+    def of(
+        cls,
+        first: Ints,
+        second: Ints,
+        place: NDArray[Any],
+        stretches: list[slice],
+        weight: Floats,
+    ) -> Self:
+        """Return the duels of pairs, from the places (T, comparisons, n) of all algorithms."""
+        ours, theirs = place[:, :, first], place[:, :, second]
+        base = 1 + max(one.stop - one.start for one in stretches)
+        unknown = (ours == UNKNOWN) | (theirs == UNKNOWN)
+        code = np.where(ours < theirs, base, ours > theirs)
+        code[unknown] = base * base
+        sums = np.zeros((len(code) + 1, *code.shape[1:]), dtype=np.intp)
+        np.cumsum(code, axis=0, out=sums[1:])
+        lead = (ours < theirs).sum(axis=0) - (ours > theirs).sum(axis=0)
+        lead[unknown.any(axis=0)] = len(place) + 1
+        return cls(first, second, sums, lead, base, weight)
 
     def count_results(self, stretch: slice) -> Floats:
         """Return tables (K, wins, losses): on how many instances the first had so many of both."""
@@ -285,11 +324,10 @@ class _Duels(NamedTuple):
         return total.reshape(-1, size + 1)[:, :size].astype(float)
 
 
-def _compare_pairs(rankings: Rankings, heaviest: float | None, longest: int) -> Iterator[_Duels]:
-    """Yield the duels of all pairs, as many pairs at once as memory allows.
-
-    ``longest``: the number of times of the longest stretch.
-    """
+def _compare_pairs(
+    rankings: Rankings, heaviest: float | None, stretches: list[slice]
+) -> Iterator[Duels]:
+    """Yield the duels of all pairs, as many pairs at once as memory allows."""
     n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
     if heaviest is None:
         totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
@@ -297,15 +335,8 @@ def _compare_pairs(rankings: Rankings, heaviest: float | None, longest: int) -> 
     place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
     compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
     place[:, compared, rankings.algorithm] = rankings.position
-    pairs, base = np.triu_indices(n, 1), longest + 1
+    pairs = np.triu_indices(n, 1)
     step = max(1, MAX_CELLS // max(1, n_times * n_compared))
     for low in range(0, len(pairs[0]), step):
         first, second = (each[low : low + step] for each in pairs)
-        ours, theirs = place[:, :, first], place[:, :, second]
-        unknown = (ours == UNKNOWN) | (theirs == UNKNOWN)
-        code = np.where(ours < theirs, base, ours > theirs)
-        code[unknown] = base * base
-        lead = (ours < theirs).sum(axis=0) - (ours > theirs).sum(axis=0)
-        lead[unknown.any(axis=0)] = n_times + 1
-        sums = np.concatenate([np.zeros((1, *code.shape[1:]), np.intp), np.cumsum(code, axis=0)])
-        yield _Duels(first, second, sums, lead, base, rankings.weight / heaviest)
+        yield Duels.of(first, second, place, stretches, rankings.weight / heaviest)

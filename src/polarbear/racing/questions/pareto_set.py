@@ -173,7 +173,7 @@ class ParetoSet(Question):
         proof needs: complete until the average over all times is shown, which needs all times.
         """
         stretches = find_stretches(np.array(view.times), self.width)
-        settled, proof = shown.tied | shown.crossing, shown.proof
+        settled, proof = shown.settled, shown.proof
         all_times, open_pairs = self.asked_times(len(view.times)), dict[Pair, int]()
         for (a, b), times in view.open.items():
             if a not in code or b not in code:
@@ -199,7 +199,7 @@ class ParetoSet(Question):
         open_pairs: Mapping[Pair, int],
     ) -> list[Verdict]:
         """Return verdicts about the racing algorithms, and about dropped ones with a new heir."""
-        tied, proof = shown.tied, shown.proof
+        tied, proof = shown.tied.all(axis=0), shown.proof
         stays = [k for k, name in enumerate(names) if name in view.members and k not in heirs]
         verdicts: list[Verdict] = []
         for k, name in enumerate(names):

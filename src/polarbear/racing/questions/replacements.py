@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from polarbear.inference.replacing import LIKELY_Z, Standing
+from polarbear.inference.replacing import LIKELY_Z, PairEvidence
 from polarbear.racing.decisions import Forecast, Shares
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class Shown(NamedTuple):
     """What is shown of each pair of algorithms (row, column) in each of C classes of instances."""
 
-    standings: tuple[Standing, ...]
+    standings: tuple[PairEvidence, ...]
     log_k: Floats  # (n, n): the logarithms of the e-values that a proof needs
     level: float  # the logarithm of the e-value that a tie needs
     no_worse: tuple[Bools, ...]  # (S, n, n) each: row is not worse by more than the margin
@@ -26,7 +26,7 @@ class Shown(NamedTuple):
     @classmethod
     def of(
         cls,
-        standings: tuple[Standing, ...],
+        standings: tuple[PairEvidence, ...],
         log_factor: Floats,
         certainty: float,
         shares: Shares,
@@ -65,17 +65,17 @@ class Shown(NamedTuple):
 
     @property
     def tied(self) -> Bools:
-        """(n, n): neither is worse by more than the margin on any stretch of any class."""
-        within = np.all(
-            [(one.no_worse >= self.level).all(axis=0) for one in self.standings], axis=0
-        )
-        return within & within.T & ~np.eye(len(within), dtype=bool)
+        """(C, n, n): neither is worse by more than the margin on any stretch of a class."""
+        within = np.stack([(one.no_worse >= self.level).all(axis=0) for one in self.standings])
+        return within & within.swapaxes(1, 2) & ~np.eye(within.shape[1], dtype=bool)
 
     @property
-    def crossing(self) -> Bools:
-        """(n, n): each is likely ahead of the other on some stretch of some class."""
-        ahead = np.any([one.is_ahead_somewhere() for one in self.standings], axis=0)
-        return ahead & ahead.T
+    def settled(self) -> Bools:
+        """(n, n): in every class one replaces the other, they are tied, or likely cross."""
+        ahead = np.stack([one.is_ahead_somewhere() for one in self.standings])
+        replaces = self.replaces
+        known = self.tied | replaces | replaces.swapaxes(1, 2) | (ahead & ahead.swapaxes(1, 2))
+        return known.all(axis=0)
 
     @property
     def proof(self) -> Floats:

@@ -13,7 +13,7 @@ from polarbear.errors import DataError
 from polarbear.racing.questions.choice import Choice
 from polarbear.racing.questions.no_worse import NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
-from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.pareto_set import ParetoSet, StrictParetoSet
 from polarbear.racing.questions.question import Question, View
 from polarbear.selection.preferences import Linear, parse_preference
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polarbear.inference.posterior import Posterior
 
 BY_NAME: dict[str, type[Question]] = {
-    kind.__name__: kind for kind in (ParetoSet, Choice, NoWorse, PaperParetoSet)
+    kind.__name__: kind for kind in (ParetoSet, StrictParetoSet, Choice, NoWorse, PaperParetoSet)
 }
 
 
@@ -67,7 +67,7 @@ def recognise(known: Question, question: Question | None) -> Question:
     Otherwise return what the store knows, with the user's fit.
 
     >>> recognise(ParetoSet(), None)
-    ParetoSet(certainty=0.95, epsilon=0.05, resolution='at_par', errors='per_member', classes=())
+    ParetoSet(certainty=0.95, margin=0.1, width=0.1, errors='per_member', classes=())
     """
     if question is None:
         return known
