@@ -12,7 +12,7 @@ from polarbear.errors import DataError
 from polarbear.plots.run_allocation import allocation_data
 from polarbear.racing.events import Told
 from polarbear.reporting.content import make_document
-from racers import PerLook, ShortFirst, drive, fitted, race_of
+from racers import PerLook, ShortFirst, drive, fitted, quick_fit, race_of
 
 MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])

@@ -29,7 +29,6 @@ from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
-from polarbear.inference.replacing import share_decided
 from polarbear.priors.by_name import make_prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.prior import Prior
@@ -271,14 +270,7 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    decided = share_decided(rankings)
-    return replace(
-        posterior,
-        instances=int(n_instances),
-        diagnostics=diagnostics,
-        ends=ends,
-        decided=None if decided is None else decided.astype(np.float32),
-    )
+    return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
 
 
 def _complete_diagnostics(

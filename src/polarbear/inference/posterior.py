@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 
 from polarbear._text import (
     escape_text,
@@ -50,7 +49,6 @@ from polarbear.inference.latex import RatedAlgorithms, render_table
 from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
-from polarbear.inference.replacing import Chances, find_chances
 from polarbear.inference.threads import one_thread
 from polarbear.inference.verdicts import (
     Claims,
@@ -63,9 +61,6 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 
 Evidence = Literal["instances", "rankings"]
-
-MAX_CHANCE_DRAWS = 2000
-"""The most draws from which the probabilities of replacing are counted."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,9 +106,6 @@ class Posterior(FrozenRecord):
         Shape (W, T, n (n - 1) / 2): draws of the probability that the first of a pair beats the
         second on a new instance, of equal weight. None if it follows from the utilities; it does
         not on a mix of instances (:meth:`InstancePosterior.population`).
-    decided
-        Shape (T, n (n - 1) / 2): the share of duels of each pair that were no ties; None if none
-        was.
 
     Examples
     --------
@@ -153,7 +145,6 @@ class Posterior(FrozenRecord):
     if_cut: Posterior | None = None
     curves: Singles | None = None
     wins: Singles | None = None
-    decided: Singles | None = None
 
     @cached_property
     def utilities(self) -> Singles:
@@ -568,34 +559,6 @@ class Posterior(FrozenRecord):
     def _is_undominated(self) -> NDArray[np.bool_]:
         """A mask (draws, algorithms): true where no rival is ahead at all times in the draw."""
         return is_undominated_in_draws(self.utilities, self._ahead)
-
-    def chances(self, margin: float = 0.1, width: float = 0.1) -> Chances:
-        """Return P(an algorithm replaces another) and P(it is worth running).
-
-        These are the claims of a race about the Pareto set (:class:`polarbear.ParetoSet`), which
-        has the same parameters. With margin and width 0, P(ahead at all times).
-
-        >>> import polarbear as pb
-        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
-        >>> pb.fit(pb.simulation.simulate_rankings(truth, 200)).chances().worth_running.round(2)
-        array([1., 1., 0.])
-        """
-        latest = vars(self).get("_latest_chances")
-        if latest is None or latest[0] != (margin, width):
-            first, second = np.triu_indices(len(self.algorithms), 1)
-            if self.wins is None:
-                curves = self.utilities[:: max(1, len(self.utilities) // MAX_CHANCE_DRAWS)]
-                wins = (
-                    expit(curves[..., a] - curves[..., b])
-                    for a, b in zip(first, second, strict=True)
-                )
-            else:
-                step = max(1, len(self.wins) // MAX_CHANCE_DRAWS)
-                wins = (self.wins[::step, :, k] for k in range(len(first)))
-            decided = None if self.decided is None else self.decided.astype(np.float64)
-            found = find_chances(self.algorithms, self.times, wins, decided, margin, width)
-            latest = vars(self)["_latest_chances"] = (margin, width), found
-        return latest[1]
 
     def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
         """Return a mask (draws, algorithms): true where no given algorithm is ahead at all times.

@@ -68,7 +68,6 @@ def _pack(posterior: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays = {"times": posterior.times, "draws": posterior.draws, "weight": posterior.weight}
     arrays |= {} if posterior.curves is None else {"curves": posterior.curves}
     arrays |= {} if posterior.wins is None else {"wins": posterior.wins}
-    arrays |= {} if posterior.decided is None else {"decided": posterior.decided}
     arrays |= {f"hyper_{k}": values for k, values in enumerate(posterior.hyper.values())}
     if posterior.mixture is not None:
         arrays |= {f"mixture_{name}": getattr(posterior.mixture, name) for name in MIXTURE_FIELDS}
@@ -121,8 +120,6 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
     for name, width in (("curves", n), ("wins", n * (n - 1) // 2)):
         if name in arrays:
             expected[name] = [(max(1, len(arrays[name])), n_times, width)]
-    if "decided" in arrays:
-        expected["decided"] = [(n_times, n * (n - 1) // 2)]
     mixture = None
     if "mixture_weight" in arrays:
         parts = [arrays[f"mixture_{name}"] for name in MIXTURE_FIELDS]
@@ -152,7 +149,6 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "mixture": mixture,
         "curves": arrays.get("curves"),
         "wins": arrays.get("wins"),
-        "decided": arrays.get("decided"),
         "ends": tuple(_read_ends(one, names) for one in header["ends"]),
         "hyper": {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
         "diagnostics": Diagnostics(measured, tuple(stored["problems"]), tuple(stored["notes"])),

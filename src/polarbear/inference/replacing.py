@@ -18,7 +18,7 @@ no correction for the number of stretches, of looks, or of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -27,7 +27,7 @@ from scipy.special import stdtrit
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.e_values import count_outcomes, lead_bets, log_mixture, score_bets
+from polarbear.inference.e_values import lead_bets, log_mixture, score_bets
 from polarbear.inference.verdicts import Verdict
 from polarbear.priors.base import scale_times
 
@@ -36,6 +36,9 @@ Ints = NDArray[np.intp]
 
 MAX_CELLS = 4_000_000
 """The most (time, instance, pair) that are compared at once, which bounds memory."""
+
+MAX_RESAMPLED = 300_000_000
+"""The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
 
 LIKELY_Z = 2.33
 """An algorithm is likely ahead on a stretch if its mean lead is this many standard errors."""
@@ -110,14 +113,14 @@ def _t_quantile(level: Floats, instances: Floats) -> Floats:
 
 
 class Chances(NamedTuple):
-    """The posterior probabilities that an algorithm replaces another one, and is worth running."""
+    """The probabilities that an algorithm replaces another one, and that it is worth running."""
 
     algorithms: tuple[str, ...]
     replaces: Floats  # (n, n): row replaces column
     worth_running: Floats  # (n,): no other one replaces it
 
     def add_to(self, verdict: Verdict) -> Verdict:
-        """Return the verdict with its probability, if the algorithm has a rating."""
+        """Return the verdict with its probability, if the algorithm has runs."""
         code = {name: k for k, name in enumerate(self.algorithms)}
         at, rival = code.get(verdict.algorithm), code.get(verdict.rival or "")
         if at is None or (verdict.kind == "dominated" and rival is None):
@@ -126,54 +129,46 @@ class Chances(NamedTuple):
         return verdict._replace(probability=float(chance))
 
 
-def find_chances(
-    algorithms: tuple[str, ...],
-    times: Floats,
-    wins: Iterable[NDArray[Any]],
-    decided: Floats | None,
-    margin: float,
-    width: float,
-) -> Chances:
-    """Return the probabilities of the claims of this module, from draws of win probabilities.
+def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) -> Chances:
+    """Return the probabilities of the claims of this module, by resampling instances.
 
-    ``wins`` yields draws (D, T) of P(the first beats the second, if the duel is decided) for each
-    pair of algorithms in order, and ``decided`` (T, pairs) has the share of decided duels.
+    The posterior of the shares of wins and losses is that of the Bayesian bootstrap (Rubin, 1981):
+    each draw gives the instances other weights. One instance on which an algorithm wins everywhere
+    and one on which it loses, each of half a weight, keep few instances from being certain. No
+    model of rankings is needed, which might not fit the duels of each pair.
+
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> find_chances(pb.simulation.simulate_rankings(truth, 200)).worth_running.round(2)
+    array([1., 1., 0.])
     """
-    n, stretches = len(algorithms), find_stretches(times, width)
-    replaces, is_replaced = np.zeros((n, n)), None
-    for k, (a, b, chance) in enumerate(zip(*np.triu_indices(n, 1), wins, strict=True)):
-        is_replaced = np.zeros((n, len(chance)), dtype=bool) if is_replaced is None else is_replaced
-        share = 1.0 if decided is None else decided[:, k]
-        won, lost = (_sum_before(share * each) for each in (chance, 1 - chance))
-        for row, column, own, other in ((a, b, won, lost), (b, a, lost, won)):
-            holds = own[:, -1] > other[:, -1]
-            for one in stretches:
-                size = one.stop - one.start
-                up, down = (
-                    (each[:, one.stop] - each[:, one.start]) / size for each in (own, other)
-                )
-                relative = (0.5 + margin) * up - (0.5 - margin) * down
-                holds = holds & (np.maximum(relative, (up - down + margin) / 2) >= -1e-12)
-            replaces[row, column] = holds.mean()
-            is_replaced[column] |= holds
-    worth = np.ones(n) if is_replaced is None else 1 - is_replaced.mean(axis=1)
-    return Chances(algorithms, replaces, worth)
-
-
-def _sum_before(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the sums over the times before each one, and before the end (D, T + 1)."""
-    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
-
-
-def share_decided(rankings: Rankings) -> Floats | None:
-    """Return the share of duels (T, pairs) that are no ties; None if none is a tie."""
-    outcomes = count_outcomes(rankings)
-    first, second = np.triu_indices(len(rankings.algorithms), 1)
-    ties = outcomes.ties[:, first, second]
-    if not ties.any():
-        return None
-    total = ties + outcomes.wins[:, first, second] + outcomes.losses[:, first, second]
-    return 1 - ties / np.maximum(total, 1e-12)
+    n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
+    n_duels = (len(rankings.offset) - 1) * n * (n - 1) // 2
+    n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
+    rng = np.random.default_rng(0)
+    drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
+    drawn *= rankings.weight
+    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws, 1))
+    replaces, is_replaced = np.zeros((n, n)), np.zeros((n, n_draws), dtype=bool)
+    everything = slice(0, len(rankings.times))
+    for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
+        holds = np.ones((2, n_draws, len(duels.first)), dtype=bool)
+        for stretch in [*stretches, everything]:
+            won, lost, known = duels.share_results(stretch)
+            total = drawn @ known + half_won + half_lost
+            won, lost = (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
+            for k, (own, other) in enumerate(((won, lost), (lost, won))):
+                if stretch is everything:
+                    holds[k] &= own > other
+                else:
+                    relative = (0.5 + margin) * own - (0.5 - margin) * other
+                    holds[k] &= np.maximum(relative, (own - other + margin) / 2) >= 0
+        for k, (row, column) in enumerate(
+            ((duels.first, duels.second), (duels.second, duels.first))
+        ):
+            replaces[row, column] = holds[k].mean(axis=0)
+            np.logical_or.at(is_replaced, column, holds[k].T)
+    return Chances(rankings.algorithms, replaces, 1 - is_replaced.mean(axis=1))
 
 
 def compare_on_stretches(
@@ -307,6 +302,14 @@ class Duels(NamedTuple):
         size = stretch.stop - stretch.start + 1
         table = self._sum_cells(self.sums[stretch.stop] - self.sums[stretch.start], self.base**2)
         return table.reshape(-1, self.base, self.base)[:, :size, :size]
+
+    def share_results(self, stretch: slice) -> tuple[Floats, Floats, Floats]:
+        """Return the shares (comparisons, K) of times that the first won and lost; and if known."""
+        code = self.sums[stretch.stop] - self.sums[stretch.start]
+        known = code < self.base**2
+        won, lost = np.divmod(np.where(known, code, 0), self.base)
+        size = stretch.stop - stretch.start
+        return won / size, lost / size, known.astype(float)
 
     def count_leads(self) -> Floats:
         """Return tables (K, 2 T + 1) of wins less losses at all times, from -T to T."""

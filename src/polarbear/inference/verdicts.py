@@ -104,7 +104,7 @@ class Verdict(NamedTuple):
     >>> print(Verdict("RS", "dominated", 0.9999, rival="CSA", margin=0.1))
     RS is replaceable by CSA (P > 0.999)
     >>> print(Verdict("TPA", "undecided", 0.04, rival="CSA", proof=0.62, margin=0.1))
-    TPA is likely replaceable (P = 0.960), proof by CSA 62 %
+    TPA is likely replaceable by CSA (P = 0.960), proof 62 %
     """
 
     algorithm: str
@@ -124,8 +124,6 @@ class Verdict(NamedTuple):
         parts = [str(self.unsettled)] if self.unsettled and self.kind == "undecided" else []
         if self.why and self.kind in ("undecided", "removed"):
             parts.append(escape_text(self.why))
-        elif self.kind == "undecided" and not parts and self.probability is not None:
-            parts.append("none of its pairs is open for the question of the race")
         return f"{self.claim()}: {'; '.join(parts)}" if parts else self.claim()
 
     @property
@@ -162,9 +160,9 @@ class Verdict(NamedTuple):
         if self.margin is None:
             return f"undecided ({format_probability(probability)} that it is a member)"
         rival = escape_text(self.rival or "")
-        proof = f", proof by {rival} {self.proof:.0%}".replace("%", " %") if self.proof else ""
         if probability < 0.2:
-            return f"likely replaceable ({format_probability(1 - probability)}){proof}"
+            likely = f"likely replaceable by {rival} ({format_probability(1 - probability)})"
+            return likely if self.proof is None else f"{likely}, proof {100 * self.proof:.0f} %"
         sure = f" ({format_probability(probability)})"
         return f"likely worth running{sure}" if probability > 0.8 else f"open: worth running{sure}"
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from polarbear.data.instance_data import find_attribute
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
 from polarbear.errors import DataError, warn
-from polarbear.inference.verdicts import Verdict, compare_readings
+from polarbear.inference.verdicts import Unsettled, Verdict, compare_readings
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Shares
+from polarbear.racing.decisions import Open, Shares
 from polarbear.racing.entries import Entries
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question, View
@@ -29,20 +30,18 @@ def assess(
 ) -> list[Verdict]:
     """Return the verdict about each algorithm by the question of a race, from recorded data.
 
-    By default the question is :class:`ParetoSet`: e-values, which stay valid while data are added.
-    A member of the anytime Pareto set is then ever called dominated with probability at most
-    1 - certainty, however often you add instances and test again. It holds for independent
-    instances and algorithms that are there from the start; in a race they may join later. No model
-    is fitted, so there are no probabilities: :func:`polarbear.fit` has those, and so has
-    :class:`PaperParetoSet`, the method of the paper.
+    By default the question is :class:`ParetoSet`: an algorithm that you would miss is called
+    replaceable with probability at most 1 - certainty. That holds for one look at data which are
+    complete: to look again while runs are added, use a race. Instances are independent. No model of
+    rankings is fitted; :class:`PaperParetoSet`, the method of the paper, fits one.
 
     >>> import numpy as np, polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
     ...     print(verdict)
-    a1 is a member of the Pareto set
-    a2 is a member of the Pareto set
-    a3 is dominated by a1
+    a1 is worth running (P > 0.999)
+    a2 is worth running (P > 0.999)
+    a3 is replaceable by a1 (P > 0.999)
     """
     question = check_question(question)
     options = question.model.rank_options()
@@ -54,11 +53,27 @@ def assess(
     view = _view_of(rankings, question)
     fits = question.posterior_for in ("choice", "decision")
     posterior = question.model.make_fit()(rankings, seed=0) if fits else None
-    verdicts = question.decide(view, rankings, posterior).verdicts
+    decision = question.decide(view, rankings, posterior)
+    verdicts = [_add_unsettled(one, decision.open, at) for one in decision.verdicts]
     if rankings.if_cut is not None:
         others = assess(rankings.if_cut, None, question)
         warn(compare_readings(rankings.count_ends(), verdicts, others))
-    return list(verdicts)
+    return verdicts
+
+
+def _add_unsettled(verdict: Verdict, pairs: Iterable[Open], times: Sequence[float]) -> Verdict:
+    """Return an undecided verdict with its open pairs, and about how many instances settle them."""
+    own = [one for one in pairs if verdict.algorithm in (one.first, one.second)]
+    if verdict.kind != "undecided" or not own:
+        return verdict
+    rivals = {
+        one.second if one.first == verdict.algorithm else one.first: times[
+            one.times.bit_length() - 1
+        ]
+        for one in own
+    }
+    needed = max(one.need for one in own)
+    return verdict._replace(unsettled=Unsettled(rivals, needed if isfinite(needed) else None))
 
 
 def _view_of(rankings: Rankings, question: Question) -> View:
@@ -90,10 +105,10 @@ def assess_classes(
     times: ArrayLike | None = None,
     question: Question | None = None,
 ) -> dict[str, list[Verdict]]:
-    """Return the verdict about each algorithm in each class of instances, by e-values.
+    """Return the verdict about each algorithm in each class of instances.
 
-    The guarantee of :func:`assess` holds in each class: a given member of the Pareto set of a class
-    is ever called dominated there with probability at most 1 - certainty.
+    The guarantee of :func:`assess` holds in each class: an algorithm that you would miss there is
+    called replaceable with probability at most 1 - certainty.
 
     Parameters
     ----------
@@ -112,8 +127,8 @@ def assess_classes(
     >>> kinds = {f"i{k + 1}": "easy" if k < 40 else "hard" for k in range(80)}
     >>> for name, verdicts in assess_classes(rankings, kinds).items():
     ...     print(name, *verdicts, sep=": ")
-    easy: a1 is a member of the Pareto set: a2 is dominated by a1
-    hard: a1 is dominated by a2: a2 is a member of the Pareto set
+    easy: a1 is worth running (P > 0.999): a2 is replaceable by a1 (P > 0.999)
+    hard: a1 is replaceable by a2 (P > 0.999): a2 is worth running (P > 0.999)
     """
     rankings = data if isinstance(data, Rankings) else rank(data, times)
     if isinstance(classes, str):

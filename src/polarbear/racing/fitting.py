@@ -11,7 +11,6 @@ from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.laplace.approximation import draw_approximation
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.replacing import share_decided
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.racing.jobs import derive_seed, key_of
 from polarbear.racing.model import Fit, Model
@@ -74,9 +73,7 @@ def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:
 
 def _fit_approximation(rankings: Rankings, /, *, seed: int) -> Posterior:
     """Draw from the Gaussian approximation of the posterior."""
-    posterior = draw_approximation(rankings, Dirichlet(), seed=seed, draws=SCREENING_DRAWS)
-    decided = share_decided(rankings)
-    return replace(posterior, decided=None if decided is None else decided.astype(np.float32))
+    return draw_approximation(rankings, Dirichlet(), seed=seed, draws=SCREENING_DRAWS)
 
 
 def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Posterior | None:

@@ -14,17 +14,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from polarbear.data.names import natural_sort_key
 from polarbear.errors import DataError
-from polarbear.inference.replacing import compare_on_stretches, find_stretches
+from polarbear.inference.replacing import compare_on_stretches, find_chances, find_stretches
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import check_fields, is_between, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
-from polarbear.racing.questions.question import Question, View
+from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.racing.questions.replacements import Shown, drop_replaceable, forecast_pairs
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class ParetoSet(Question):
     errors: Errors = "per_member"
     classes: Classes | None = None
 
+    posterior_for: ClassVar[PosteriorUse] = "nothing"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _check_classes(self.classes))
         super().__post_init__()
@@ -118,8 +120,8 @@ class ParetoSet(Question):
         names = ("margin", "width", "errors", "classes")
         return all(getattr(self, name) == getattr(before, name) for name in names)
 
-    def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
-        """Return who is dropped and which pairs are open; the posterior adds probabilities."""
+    def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:  # noqa: ARG002
+        """Return who is dropped and which pairs are open, and how likely the rest is."""
         names, shown = rankings.algorithms, self.find_shown(view, rankings)
         code = {name: k for k, name in enumerate(names)}
         racing = np.array([name in view.members for name in names])
@@ -128,14 +130,14 @@ class ParetoSet(Question):
         open_pairs = self._find_open_pairs(view, code, shown, heirs)
         rated = [both for both in open_pairs if both[0] in code and both[1] in code]
         forecast, needed = forecast_pairs(shown, [(code[a], code[b]) for a, b in rated], len(names))
-        chances = None
-        if posterior is not None and not self.classes:  # it is that of all classes together
-            chances = posterior.chances(self.margin, self.width)
         verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
+        if not self.classes:
+            chances = find_chances(rankings.among(view.members), self.margin, self.width)
+            verdicts = [chances.add_to(one) for one in verdicts]
         return Decision(
             Open.list_all(open_pairs, dict(zip(rated, needed, strict=True))),
             view.budget.batch_after(len(rankings.instances)),
-            verdicts=tuple(one if chances is None else chances.add_to(one) for one in verdicts),
+            verdicts=tuple(verdicts),
             forecast=forecast if len(rated) == len(open_pairs) else None,
             returning=tuple(names[k] for k in before if k not in heirs),
         )
@@ -214,9 +216,9 @@ class ParetoSet(Question):
                 continue
             elif rivals:
                 closest = max(rivals, key=lambda j: proof[j, k])
-                one = one._replace(
-                    kind="undecided", rival=names[closest], proof=float(proof[closest, k])
-                )
+                one = one._replace(kind="undecided", rival=names[closest])
+                if view.error_shares.on_the_way:
+                    one = one._replace(proof=float(proof[closest, k]))
             elif equals:
                 closest = max(equals, key=lambda j: proof[j, k])
                 one = one._replace(kind="equivalent", rival=names[closest])

@@ -75,7 +75,8 @@ class Shown(NamedTuple):
         ahead = np.stack([one.is_ahead_somewhere() for one in self.standings])
         replaces = self.replaces
         known = self.tied | replaces | replaces.swapaxes(1, 2) | (ahead & ahead.swapaxes(1, 2))
-        return known.all(axis=0)
+        in_every_class: Bools = np.all(known, axis=0)
+        return in_every_class
 
     @property
     def proof(self) -> Floats:
