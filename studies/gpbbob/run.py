@@ -20,10 +20,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from gpbbob.generator import draw
 from gpbbob.tables import write
 from numpy.typing import ArrayLike
-from tools.modular import cma_es, random_search
 from tools.options import parser, within
 from tools.races import keep
 
@@ -49,12 +47,17 @@ SPREAD = 1 / 8
 
 
 def solvers() -> dict:
+    """The algorithms by name; modcma is loaded here, so that tables need none."""
+    from tools.modular import cma_es, random_search
+
     found = {name: cma_es(ssa="CSA", matrix_adaptation=kind) for name, kind in MATRICES.items()}
     # One point at a time: by the clock, points that are evaluated together come late.
     return {**found, "RS": partial(random_search, at_once=1)}
 
 
 def race(mean: float, times: ArrayLike, store: Path, budget: pb.Budget, wanted: Namespace):
+    from gpbbob.generator import draw  # loads ioh, which tables do without
+
     return pb.race(
         solvers(),
         partial(draw, dimension=(mean, SPREAD * mean)),
