@@ -13,6 +13,7 @@ import json
 import statistics
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import growth as growing
 import samplers
@@ -163,6 +164,15 @@ def of_large(found: dict[str, Figures]) -> list[str]:
     return ["## A thousand algorithms, one time", said]
 
 
+def draw_growth(found: dict[str, Any], path: Path) -> None:
+    """Draw how the time of fits grows, from what is in inference.json."""
+    points = {axis: {} for axis in AXES}
+    for key, values in found["growth"].items():
+        axis, prior = key.split()
+        points[axis][prior] = values
+    growing.draw(points, path)
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("parts", nargs="*", help="speed, dirichlet, growth, large; or nothing: all")
@@ -176,11 +186,7 @@ def main() -> None:
                 found[part.__name__] = part(wanted.quick)
                 kept.write_text(json.dumps(found, indent=1) + "\n")
         if "growth" in found:
-            points = {axis: {} for axis in AXES}
-            for key, values in found["growth"].items():
-                axis, prior = key.split()
-                points[axis][prior] = values
-            growing.draw(points, folder / "inference-growth.png")
+            draw_growth(found, folder / "inference-growth.png")
         (folder / "inference.md").write_text(report(found))
         print(report(found))
 

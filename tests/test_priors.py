@@ -157,7 +157,7 @@ def test_a_prior_has_the_same_name_everywhere(name):
         assert make_prior(spelling) == BY_NAME[name]()
         assert Model.of({"prior": spelling}).prior == BY_NAME[name]()
         given = make_parser().parse_args(["analyse", "--example", "--prior", spelling])
-        assert given.prior == BY_NAME[name]()
+        assert make_prior(given.prior) == BY_NAME[name]()
     assert pb.fit(rankings, prior=name.lower(), draws=500).prior == repr(BY_NAME[name]())
 
 

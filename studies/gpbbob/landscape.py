@@ -1,6 +1,6 @@
 """Draw an instance of GP-BBOB in two dimensions (figure 13 of the paper) as figures/landscape.png.
 
-python studies/gpbbob/landscape.py            # a few seconds
+python studies/gpbbob/landscape.py            # a few seconds; needs ioh
 python studies/gpbbob/landscape.py --seed 3   # another instance
 python studies/gpbbob/landscape.py --quick    # few points; writes nothing
 """
@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import pyplot as plt
-from matplotlib.colors import LogNorm
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from gpbbob.generator import LIMIT, Floats, N, draw
+Floats = NDArray[np.float64]
 
 QUICK_CPU_SECONDS = 3
 
@@ -28,10 +27,14 @@ MIN_WEIGHT = 0.001
 """A function is shown if its weight is larger somewhere, as in the paper."""
 
 COLUMNS = 6
+LIMIT = 5.0
+FILE = "landscape.npz"
 
 
-def evaluate(seed: int, points: int) -> tuple[Floats, Floats, Floats]:
-    """Return the weights (24, G, G), the numbers of functions (G, G) and the values (G, G)."""
+def keep(seed: int, path: Path, points: int = POINTS) -> None:
+    """Write what the figure shows, so that it is drawn again without ioh."""
+    from gpbbob.generator import N, draw
+
     instance = draw(np.random.default_rng(seed), (2.0, 1e-9))
     axis = np.linspace(-LIMIT, LIMIT, points)
     weight = np.zeros((N, points, points))
@@ -43,12 +46,25 @@ def evaluate(seed: int, points: int) -> tuple[Floats, Floats, Floats]:
             weight[chosen, row, column] = parts
             number[row, column] = instance.active(point)
             value[row, column] = instance(point)
-    return weight, number, value
-
-
-def draw_figure(seed: int, path: Path, points: int = POINTS) -> None:
-    weight, number, value = evaluate(seed, points)
     shown = np.flatnonzero(weight.max(axis=(1, 2)) > MIN_WEIGHT)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(
+        path,
+        shown=shown,
+        weight=np.rint(255 * weight[shown]).astype(np.uint8),
+        number=number.astype(np.int8),
+        value=value.astype(np.float32),
+    )
+
+
+def draw_kept(kept: Path, path: Path) -> None:
+    """Draw what :func:`keep` has written."""
+    from matplotlib import pyplot as plt
+    from matplotlib.colors import LogNorm
+
+    with np.load(kept, allow_pickle=False) as file:
+        shown, weight = file["shown"], file["weight"] / 255
+        number, value = file["number"], file["value"]
     rows = -(-len(shown) // COLUMNS)
     figure = plt.figure(figsize=(9, 1.6 * rows + 4.2), layout="constrained")
     parts: Any = figure.subfigures(2, 1, height_ratios=(1.6 * rows, 4.2))
@@ -58,8 +74,8 @@ def draw_figure(seed: int, path: Path, points: int = POINTS) -> None:
     place: dict[str, Any] = {"extent": (-LIMIT, LIMIT, -LIMIT, LIMIT), "origin": "lower"}
     for panel in panels.flat:
         panel.set_axis_off()
-    for panel, k in zip(panels.flat, shown, strict=False):
-        picture = panel.imshow(weight[k], vmin=0, vmax=1, cmap="viridis", **place)
+    for panel, k, own in zip(panels.flat, shown, weight, strict=False):
+        picture = panel.imshow(own, vmin=0, vmax=1, cmap="viridis", **place)
         panel.set_title(f"$f_{{{k + 1}}}$", fontsize=9)
     above.colorbar(picture, ax=panels, shrink=0.8)
     left, right = below.subplots(1, 2)
@@ -72,7 +88,9 @@ def draw_figure(seed: int, path: Path, points: int = POINTS) -> None:
     below.colorbar(right.imshow(height, norm=norm, cmap="magma", **place), ax=right, shrink=0.85)
     for panel in (left, right):
         panel.set(xlabel="$x_1$", ylabel="$x_2$")
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 def main() -> None:
@@ -80,13 +98,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     options = parser.parse_args()
-    if options.quick:
-        with tempfile.TemporaryDirectory() as scratch:
-            draw_figure(options.seed, Path(scratch) / "landscape.png", points=12)
-        return
-    path = Path(__file__).parent / "figures" / "landscape.png"
-    draw_figure(options.seed, path)
-    print(path)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) if options.quick else Path(__file__).parent
+        kept, path = folder / "results" / FILE, folder / "figures" / "landscape.png"
+        keep(options.seed, kept, points=12 if options.quick else POINTS)
+        draw_kept(kept, path)
+        print(path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tools.figures import draw_kept
+from gpbbob import landscape
+from tools.figures import draw_kept, possible
 from tools.races import load_all
 from tools.summaries import CAPTIONS, compared, explained, in_words, pictured, tables
 
@@ -38,6 +39,8 @@ def write(folder: Path) -> str:
         parts += [f"## {name}", *tables(facts, "seconds")]
         draw_kept(folder / "results" / name, folder / "figures" / name)
         parts += pictured(folder, name, SHOWN)
+    if (kept := folder / "results" / landscape.FILE).exists() and possible():
+        landscape.draw_kept(kept, folder / "figures" / "landscape.png")
     text = "\n\n".join(parts) + "\n"
     (folder / "table.md").write_text(text)
     return text

@@ -50,3 +50,8 @@ class ManyAffine:
             value = min(max(part(x + shift) - best, 1e-12), 1e20)
             total += (log10(value) + 8) / scale * weight
         return 10 ** (10 * total - 8)
+
+
+def build(name: str, dimension: int) -> ManyAffine:
+    """The instance of a number, given as a name."""
+    return ManyAffine(int(name), dimension)

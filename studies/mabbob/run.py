@@ -13,17 +13,17 @@ python studies/mabbob/run.py --quick               # seconds: does it run at all
 
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mabbob import classical
-from mabbob.problem import ManyAffine
 from mabbob.tables import write
 from tools.fixed import complete
-from tools.modular import cma_es, random_search
 from tools.options import parser, within
 from tools.races import keep
 
@@ -44,12 +44,18 @@ QUESTIONS = {
 
 
 def solvers() -> dict:
+    """The algorithms by name; modcma is loaded here, so that tables need none."""
+    from tools.modular import cma_es, random_search
+
     found = {name: cma_es(ssa=name, matrix_adaptation="COVARIANCE") for name in STEP_SIZES}
     return {**found, "RS": random_search}
 
 
-def build(name: str, dimension: int) -> ManyAffine:
-    return ManyAffine(int(name), dimension)
+def problem(dimension: int) -> Callable[[str], Any]:
+    """What makes an instance of its name; ioh is loaded here, once, and not by every run."""
+    from mabbob.problem import build
+
+    return partial(build, dimension=dimension)
 
 
 def race(
@@ -58,7 +64,7 @@ def race(
     instances = [str(k) for k in range(1, 10_001)]
     return pb.race(
         solvers(),
-        pb.Instances(tuple(instances), partial(build, dimension=dimension)),
+        pb.Instances(tuple(instances), problem(dimension)),
         pb.grid.log(FIRST, last, n_times),
         direction="minimize",
         clock="evaluations",
@@ -96,9 +102,8 @@ def main() -> None:
         keep(found, place, dimension=dimension)
         if number:
             times = pb.grid.log(FIRST, last, n_times)
-            problem = partial(build, dimension=dimension)
-            path = place / "fixed.npz"
-            runs = complete(path, solvers(), problem, names, times, wanted.slots, known)
+            path, built = place / "fixed.npz", problem(dimension)
+            runs = complete(path, solvers(), built, names, times, wanted.slots, known)
             classical.keep(runs, times, place)
         print(write(folder))
 

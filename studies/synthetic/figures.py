@@ -16,7 +16,7 @@ PANELS = 4
 
 
 def draw(story: Story, stem: Path) -> None:
-    """Two files: the panels of the paper's figures 3, 5 and 6, and how the race went (figure 4)."""
+    """Two files: the panels of the paper's figures 2, 4 and 5, and how the race went (figure 3)."""
     first = next(iter(story.rounds.values()))  # no algorithm was eliminated before
     panels = [("true ratings", partial(_truth, first)), *rounds(story), worth(story, "linear")]
     sheet(stem.with_name(f"{stem.name}-rounds.png"), panels)

@@ -18,7 +18,9 @@ import pytest
 
 import browsers
 import polarbear as pb
+from polarbear.cli.inputs import get_fit_options
 from polarbear.cli.main import main, make_parser
+from polarbear.priors.by_name import parse_prior
 from racers import TIMES, drive, race_of
 
 MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
@@ -794,3 +796,19 @@ def test_the_paper_in_one_command(capsys):
     assert "degree=2" in json.loads(capsys.readouterr().out)["provenance"]["model"]["prior"]
     assert main(["analyse", "--example", "--over-time", "temporal"]) == 1
     assert "pass that as well" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("BSpline", "linear"),
+        ("BSpline(degree=2)", "linear"),
+        ("BSpline(warp=auto)", "auto"),
+        ("BSpline(warp=log)", "log"),
+    ],
+)
+def test_a_prior_of_the_paper_takes_time_as_it_is_unless_a_warp_is_given(said, meant):
+    asked = ["analyse", "--example", "--question", "PaperParetoSet", "--prior", said]
+    prior = get_fit_options(make_parser().parse_args(asked))["prior"]
+    assert prior.warp == meant
+    assert pb.PaperParetoSet(fit={"prior": parse_prior(said)}).model.prior == prior

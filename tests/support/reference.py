@@ -140,14 +140,16 @@ class PaperRace:
 
     The posterior is by importance resampling: ``prior`` holds curves drawn from a prior, each a
     dictionary from algorithm to utilities at the times, and ``samples`` of them are resampled by
-    their likelihood. ``observe(algorithm, instance, k)`` gives the value at time k (large is good),
-    or None if the run is missing.
+    their likelihood; at each time by itself if ``over_time`` is "independent".
+    ``observe(algorithm, instance, k)`` gives the value at time k (large is good), or None if the
+    run is missing.
     """
 
     def __init__(
         self, algorithms, n_times, prior, observe, *,
-        certainty, epsilon, elimination, resolution, batch, samples,
+        over_time, certainty, epsilon, elimination, resolution, batch, samples,
     ):  # fmt: skip
+        self.over_time = over_time
         self.n_times, self.prior, self.observe, self.samples = n_times, prior, observe, samples
         self.certainty, self.epsilon = certainty, epsilon
         self.elimination, self.resolution = elimination, resolution
@@ -227,6 +229,18 @@ class PaperRace:
                 if value is not None and a in self.compared:
                     observed.setdefault((instance, t), {})[a] = value
         rankings = [(tuple(ranking(values, "maximize")), t) for (_, t), values in observed.items()]
+        if self.over_time == "temporal":
+            return self.resample(rankings)
+        draws = [{a: [] for a in self.prior[0]} for _ in range(self.samples)]
+        for t in range(self.n_times):
+            chosen = self.resample([one for one in rankings if one[1] == t])
+            for draw, curve in zip(draws, chosen, strict=True):
+                for a in draw:
+                    draw[a].append(curve[a][t])
+        return draws
+
+    def resample(self, rankings):
+        """Curves of the prior, as often as their likelihood says."""
         weights = [
             math.fsum(self.log_probability(*one, curve) for one in rankings) for curve in self.prior
         ]

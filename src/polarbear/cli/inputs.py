@@ -2,6 +2,7 @@
 
 import argparse
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -223,8 +224,9 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
         known.pop("evidence")
     kind: Any = BY_NAME[getattr(arguments, "question", None) or "ParetoSet"]
     over_time = getattr(arguments, "over_time", None)
-    asked = (kind(over_time=over_time) if over_time else kind()).fit_options
-    return Model.of({**known, **asked, **given}).fit_options()
+    question = kind(over_time=over_time) if over_time else kind()
+    fit = {**known, **question.fit_options, **given}
+    return replace(question, fit=fit).model.fit_options()
 
 
 def describe_model(arguments: argparse.Namespace) -> dict[str, str]:

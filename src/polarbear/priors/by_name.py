@@ -23,11 +23,14 @@ BY_NAME: Mapping[str, Any] = {
 HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, InverseGamma, LogNormal)}
 
 
-def make_prior(given: Prior | str | Mapping[str, Any] | None) -> Prior:
+def make_prior(given: Prior | str | Mapping[str, Any] | None, **unsaid: Any) -> Prior:
     """Return a prior from itself, its name, or a mapping of its name and fields.
 
-    None is the default prior.
+    None is the default prior. ``unsaid`` has fields that hold if a name or mapping does not say
+    them, and the prior has them.
 
+    >>> make_prior("bspline", warp="linear") == BSpline(warp="linear")
+    True
     >>> make_prior("bspline") == BSpline(), make_prior({"name": "Dirichlet", "alpha": 2.0})
     (True, Dirichlet(alpha=2.0))
     >>> make_prior("spline")
@@ -36,7 +39,7 @@ def make_prior(given: Prior | str | Mapping[str, Any] | None) -> Prior:
     """
     if given is None:
         return Dirichlet()
-    prior: Any = _make(given, BY_NAME) if isinstance(given, str | Mapping) else given
+    prior: Any = _make(given, BY_NAME, unsaid) if isinstance(given, str | Mapping) else given
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
     if not hasattr(prior, "hypers"):
@@ -52,16 +55,18 @@ def make_prior(given: Prior | str | Mapping[str, Any] | None) -> Prior:
     return prior
 
 
-def parse_prior(text: str) -> Prior:
-    """Return a prior from its name and parameters as in Python, without quotes.
+def parse_prior(text: str) -> str | dict[str, Any]:
+    """Return what :func:`make_prior` takes from a name and parameters as in Python, without quotes.
 
-    >>> parse_prior("BSpline(warp=linear, degree=2)").degree, parse_prior("gp") == GP()
-    (2, True)
-    >>> parse_prior("GP(length=InverseGamma(5, 3))").length
+    >>> parse_prior("BSpline(warp=linear, degree=2)"), parse_prior("gp")
+    ({'name': 'BSpline', 'warp': 'linear', 'degree': 2}, 'gp')
+    >>> make_prior(parse_prior("GP(length=InverseGamma(5, 3))")).length
     InverseGamma(shape=5, scale=3)
     """
     try:
-        return make_prior(_read_node(ast.parse(text.strip(), mode="eval").body))
+        plain = _read_node(ast.parse(text.strip(), mode="eval").body)
+        make_prior(plain)  # refuses what no prior is
+        return plain
     except (SyntaxError, ValueError):
         raise DataError(f"prior={text!r}: expected a name such as GP, or GP(warp=linear)") from None
 
@@ -79,7 +84,9 @@ def _read_node(node: ast.expr) -> Any:
     return {"name": name, **parts, **{str(k.arg): _read_node(k.value) for k in node.keywords}}
 
 
-def _make(plain: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
+def _make(
+    plain: str | Mapping[str, Any], kinds: Mapping[str, Any], unsaid: Mapping[str, Any] = {}
+) -> Any:
     """Return the object of the kind with this name, or with the name and fields of a mapping."""
     parts = {"name": plain} if isinstance(plain, str) else dict(plain)
     name = str(parts.pop("name", ""))
@@ -88,7 +95,9 @@ def _make(plain: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
         raise DataError(
             f"prior={name!r}: there is none of this name; {suggest_name(name, list(kinds))}"
         )
-    arguments = {
+    own = {one.name for one in fields(kind)}
+    arguments = {key: value for key, value in unsaid.items() if key in own}
+    arguments |= {
         key: _make(value, HYPERS) if isinstance(value, Mapping) else value
         for key, value in parts.items()
     }

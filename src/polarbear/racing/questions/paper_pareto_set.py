@@ -109,10 +109,10 @@ class PaperParetoSet(Question):
 
     @property
     def model(self) -> Model:
-        """The paper's model; of a prior that is given by its name, time is not transformed."""
+        """The paper's model; if a prior is given in words without its warp, time is as it is."""
         given = self.fit.get("prior") if isinstance(self.fit, Mapping) else None
-        if isinstance(given, str) and hasattr(prior := make_prior(given), "warp"):
-            named = {**self.fit, "prior": replace(prior, warp="linear")}  # pyright: ignore
+        if isinstance(given, str | Mapping):
+            named = {**self.fit, "prior": make_prior(given, warp="linear")}  # pyright: ignore
             return replace(self, fit=named).model
         return super().model
 
