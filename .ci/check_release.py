@@ -26,6 +26,8 @@ SOURCE = "https://pypi.org/packages/source/p/polarbear-race/polarbear_race-${{ v
 IN_WHEEL = (
     "polarbear/__init__.py",
     "polarbear/py.typed",
+    "polarbear/examples/bbob_d10.csv",
+    "polarbear/examples/bbob_d10_instances.csv",
     "polarbear/examples/mabbob_d5.csv",
     "polarbear/reporting/",
     ".dist-info/licenses/LICENSE",

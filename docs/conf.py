@@ -260,7 +260,7 @@ def write_reports(app: Any, error: Exception | None) -> None:
     folder = Path(app.outdir) / "reports"
     folder.mkdir(exist_ok=True)
     posterior = polarbear.fit(polarbear.example())
-    title = "Seven algorithms on 60 problems"
+    title = "Six optimisers on the BBOB functions"
     polarbear.report(posterior, folder / "example.html", title=title, certainty=0.95)
     solvers = runpy.run_path(str(ROOT / "examples" / "race.py"))
     names = ("random_search", "climber", "steady")

@@ -39,13 +39,14 @@ MAX_VALUES = 8
 @cache
 def fit_example() -> pb.Posterior:
     """The posterior of the recorded runs that come with the package."""
-    return pb.fit(pb.example())
+    return pb.fit(pb.example("cma-variants"))
 
 
 @cache
 def replay_example() -> pb.plots.Evolution:
     """The rounds of a race over the recorded runs."""
-    return pb.plots.evolution_data(pb.replay(pb.example(), pb.ParetoSet(certainty=CERTAINTY)))
+    runs = pb.example("cma-variants")
+    return pb.plots.evolution_data(pb.replay(runs, pb.ParetoSet(certainty=CERTAINTY)))
 
 
 def describe_first_answer() -> dict[str, Any]:

@@ -7,7 +7,7 @@ Fit samples of the problems, and count how often the claims of a sample are true
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 calibration = pb.calibrate(runs, replicates=20)
 print(calibration)
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 posterior = pb.fit(runs)
 print(pb.select(posterior, pb.preferences.between(100, 200)))
 

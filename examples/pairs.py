@@ -7,7 +7,7 @@ For each pair of algorithms: is one ahead of the other at all times, or do they 
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 rankings = pb.rank(runs)
 posterior = pb.fit(rankings)
 

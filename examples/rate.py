@@ -7,7 +7,7 @@ Rate algorithms over time, and find the anytime Pareto set.
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 posterior = pb.fit(runs)
 print(posterior)
 

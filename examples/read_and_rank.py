@@ -9,7 +9,7 @@ from matplotlib import pyplot
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 print(runs)
 
 # %%

@@ -8,7 +8,7 @@ have been needed?
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 raced = pb.replay(runs, pb.ParetoSet(certainty=0.95))
 print(raced)
 

@@ -8,7 +8,7 @@ rankings, they need a range of values. ``pip install 'polarbear-race[classical]'
 
 import polarbear as pb
 
-runs = pb.example()  # or yours: pb.read("results.csv", direction="minimize")
+runs = pb.example("cma-variants")  # or yours: pb.read("results.csv", direction="minimize")
 
 # %%
 # The share of targets reached by each time, averaged over runs:

@@ -50,7 +50,7 @@ def test_certain_ratings_leave_only_what_is_irreducible():
 
 
 def test_a_portfolio_is_the_best_of_its_members_on_every_instance():
-    runs = pb.example()
+    runs = pb.example("cma-variants")
     both = runs.with_portfolio(["CSA", "MXNES"], "pair")
     times = pb.grid.from_runs(runs, 7)
     values = {name: both.filter(algorithms=[name]).at(times) for name in ("CSA", "MXNES", "pair")}

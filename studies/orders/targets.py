@@ -65,7 +65,7 @@ def read_recorded():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pb.DataWarning)  # whole seconds in some logs
         return {
-            "example (MA-BBOB, d = 5)": pb.example(),
+            "example (MA-BBOB, d = 5)": pb.example("cma-variants"),
             "pool (MA-BBOB, d = 5)": read_pool(POOLS / "mabbob_d5.npz"),
             "pool (MA-BBOB, d = 10)": read_pool(POOLS / "mabbob_d10.npz"),
             "logs of MIP solvers (studies/mip)": read_logs(MIP),
@@ -215,7 +215,7 @@ def main():
         make_pools(wanted.pools)
         return
     quick = wanted.quick
-    recorded = {"example": pb.example()} if quick else read_recorded()
+    recorded = {"example": pb.example("cma-variants")} if quick else read_recorded()
     if not quick:
         coco, coco_rows, (largest, n_compared) = compare_with_coco()
         recorded["BBOB (below)"] = coco

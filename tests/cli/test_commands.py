@@ -24,6 +24,7 @@ from polarbear.priors.by_name import parse_prior
 from racers import TIMES, drive, race_of
 
 MABBOB = Path(pb.__file__).parent / "examples" / "mabbob_d5.csv"
+VARIANTS = ["--example", "cma-variants"]
 READ = ("--direction", "minimize", "--clock", "evaluations")
 
 
@@ -51,7 +52,7 @@ def refusal(capsys, *words, code=1):
 def kept(tmp_path_factory):
     """A folder with the example as a posterior and as ratings, and a race in a store."""
     folder = tmp_path_factory.mktemp("kept")
-    assert main(["analyse", "--example", "--save", str(folder / "posterior.pb")]) == 0
+    assert main(["analyse", *VARIANTS, "--save", str(folder / "posterior.pb")]) == 0
     posterior = pb.Posterior.load(folder / "posterior.pb")
     pb.Ratings.of(posterior).save(folder / "ratings.json")
     asked = {"question": pb.ParetoSet(certainty=0.9), "budget": pb.Budget(runs=60)}
@@ -111,8 +112,8 @@ def test_wrong_arguments_end_with_2(capsys):
 def test_the_example_is_analysed(capsys):
     assert main(["analyse", "--example"]) == 0
     said = capsys.readouterr().out
-    assert "420 runs: 7 algorithms on 60 instances" in said
-    assert "RS is dominated by CSA at all 30 times from 100 to 10,000 evaluations" in said
+    assert "720 runs: 6 algorithms on 120 instances" in said
+    assert "random search is dominated by CMA-ES at all 50 times from 100 to 10,000" in said
     assert "P(in the set)" in said
 
 
@@ -128,7 +129,7 @@ def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
     if browsers.why_not():
         pytest.skip(browsers.why_not())
     with browsers.opened() as browser, browsers.Visit(browser, page.as_uri()) as visit:
-        assert "RS is dominated by CSA" in visit.page.inner_text("body")
+        assert "random search is dominated by CMA-ES" in visit.page.inner_text("body")
         assert visit.errors == []
 
 
@@ -151,7 +152,7 @@ def test_analyse_says_where_the_times_begin_and_how_to_begin_earlier(tmp_path, c
 
 def test_a_colour_of_the_report_can_be_set(tmp_path, capsys):
     page = tmp_path / "report.html"
-    words = ["analyse", "--example", "--times", "3", "--report", str(page)]
+    words = ["analyse", *VARIANTS, "--times", "3", "--report", str(page)]
     assert main([*words, "--colour", "CSA=#123456"]) == 0
     assert "#123456" in page.read_text("utf-8")
     assert main(words) == 0
@@ -186,9 +187,9 @@ def test_a_posterior_and_a_store_are_analysed(kept, capsys):
 
 @pytest.mark.slow
 def test_replay_and_calibration_take_the_example(capsys):
-    found = answer(capsys, "replay", "--example", "--times", 3, "--certainty", 0.95)
+    found = answer(capsys, "replay", *VARIANTS, "--times", 3, "--certainty", 0.95)
     assert found["full"]["runs"] == 420
-    found = answer(capsys, "calibration", "--example", "--times", 2, "--replicates", 2)
+    found = answer(capsys, "calibration", *VARIANTS, "--times", 2, "--replicates", 2)
     assert found["instances"] == 60
 
 
@@ -207,7 +208,8 @@ def test_times_may_be_listed(capsys):
     [
         ([], "no data were given: name a file or a folder, or pass --example"),
         (["nothing"], "nothing: there is no such file or folder"),
-        (["--example", "here.csv"], "--example comes with its own data: leave out here.csv"),
+        (["here.csv", "--example"], "--example comes with its own data: leave out here.csv"),
+        (["--example", "--until", "9"], "--until is for files of results, but --example comes"),
         ([MABBOB], "pass --direction minimize or --direction maximize"),
         ([MABBOB, *READ, "--certainty", "0.3"], "--certainty 0.3: expected a probability"),
         ([MABBOB, *READ, "--algorithm", "solver"], "which one it is with --algorithm algorithm"),
@@ -451,7 +453,7 @@ def test_select_takes_every_kind_of_source(kept, capsys):
     when = ("--around", 5000)
     first = answer(capsys, "select", kept / "posterior.pb", *when)
     assert first["preference"] == "around 5,000, within a factor of 2, in evaluations"
-    for source in ([kept / "ratings.json"], [MABBOB, *READ], ["--example"]):
+    for source in ([kept / "ratings.json"], [MABBOB, *READ], VARIANTS):
         assert answer(capsys, "select", *source, *when)["algorithms"] == first["algorithms"]
     assert answer(capsys, "select", kept / "race.db", "--at", 1)["algorithms"] == ["early"]
 
@@ -649,17 +651,21 @@ def test_read_sums_up(capsys, tmp_path):
     (tmp_path / "notes.md").write_text("x")
     assert main(["read", str(tmp_path)]) == 0
     assert capsys.readouterr().out.startswith("1 run: 1 algorithm on 1 instance, minimize")
-    assert answer(capsys, "read", "--example")["runs"] == 420
+    assert answer(capsys, "read", "--example")["runs"] == 720
+    assert answer(capsys, "read", *VARIANTS)["runs"] == 420
+    with pytest.raises(SystemExit):
+        main(["read", "--example", "here.csv"])
+    assert "invalid choice: 'here.csv' (choose from" in capsys.readouterr().err
 
 
 def test_read_converts(capsys, tmp_path):
-    runs = pb.example()
+    runs = pb.example("cma-variants")
     options = {"direction": "minimize", "clock": "evaluations"}
     for target, more, known in (("runs.csv", [], options), ("ioh", ["--as", "ioh"], {})):
-        words = ["read", "--example", "--output", tmp_path / target, *more]
+        words = ["read", *VARIANTS, "--output", tmp_path / target, *more]
         assert answer(capsys, *words)["target"] == str(tmp_path / target)
         assert pb.read(tmp_path / target, **known) == runs
-    assert "--as ioh is the format" in refusal(capsys, "read", "--example", "--as", "ioh")
+    assert "--as ioh is the format" in refusal(capsys, "read", *VARIANTS, "--as", "ioh")
 
 
 def test_read_refuses_what_holds_no_results(kept, capsys):
@@ -776,25 +782,25 @@ def test_a_race_refuses_options_of_rankings_that_it_has_not(name, value):
 def test_the_paper_in_one_command(capsys):
     """Both configurations, for recorded data and for a replay; an option beside them is used."""
     asked = ["--question", "PaperParetoSet", "--over-time", "independent", "--times", "5", "--json"]
-    assert main(["analyse", "--example", *asked]) == 0
+    assert main(["analyse", *VARIANTS, *asked]) == 0
     found = json.loads(capsys.readouterr().out)
-    runs = pb.example()
+    runs = pb.example("cma-variants")
     times = pb.grid.from_runs(runs, 5)
     options = pb.PaperParetoSet("independent").model.fit_options()
     posterior = pb.fit(runs, times=times, **options)
     said = posterior.verdict(0.99, elimination="pointwise", resolution="strict")
     assert found["verdict"] == str(said).splitlines()
     assert found["provenance"]["model"]["evidence"] == "rankings"
-    assert main(["replay", "--example", *asked, "--certainty", "0.9"]) == 0
+    assert main(["replay", *VARIANTS, *asked, "--certainty", "0.9"]) == 0
     replayed = json.loads(capsys.readouterr().out)
     question = pb.PaperParetoSet("independent", certainty=0.9)
     again = pb.replay(runs, question, times=times)
     assert replayed["pareto"] == list(again.pareto)
     assert replayed["setup"]["question"]["certainty"] == 0.9
     prior = ["--prior", "BSpline(warp=linear, degree=2)"]
-    assert main(["analyse", "--example", *asked[:2], *prior, "--times", "5", "--json"]) == 0
+    assert main(["analyse", *VARIANTS, *asked[:2], *prior, "--times", "5", "--json"]) == 0
     assert "degree=2" in json.loads(capsys.readouterr().out)["provenance"]["model"]["prior"]
-    assert main(["analyse", "--example", "--over-time", "temporal"]) == 1
+    assert main(["analyse", *VARIANTS, "--over-time", "temporal"]) == 1
     assert "pass that as well" in capsys.readouterr().err
 
 

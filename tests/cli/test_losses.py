@@ -8,7 +8,7 @@ import pytest
 import polarbear as pb
 from polarbear.cli.main import main
 
-EXAMPLE = ["--example", "--times", "5"]
+EXAMPLE = ["--example", "cma-variants", "--times", "5"]
 
 
 def test_select_adds_the_losses_of_its_choice_and_of_all_others(capsys):
@@ -17,9 +17,10 @@ def test_select_adds_the_losses_of_its_choice_and_of_all_others(capsys):
     answer = json.loads(capsys.readouterr().out)
     ranked = [choice["algorithms"][0] for choice in answer["choices"]]
     losses = answer["losses"]
-    wanted = pb.losses(pb.example(), sorted({*losses["time"]}), measure="gap", among=ranked)
+    runs = pb.example("cma-variants")
+    wanted = pb.losses(runs, sorted({*losses["time"]}), measure="gap", among=ranked)
     assert ranked[0] == answer["algorithms"][0]
-    assert set(ranked) == set(pb.example().algorithms)
+    assert set(ranked) == set(runs.algorithms)
     assert losses == wanted.columns()
     assert all(3000 <= time <= 10_000 for time in losses["time"])
     assert main(words) == 0
@@ -55,7 +56,7 @@ def test_a_report_and_a_verdict_have_them_on_demand(tmp_path, capsys):
     [(["--targets"], "leave out --targets"), ([], "needs runs, and")],
 )
 def test_where_losses_cannot_be_counted(more, message, tmp_path, capsys):
-    source = EXAMPLE[:1]
+    source = EXAMPLE[:2]
     if not more:
         path = tmp_path / "p.pb"
         pb.fit(pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 20)).save(path)

@@ -141,8 +141,8 @@ def test_a_race_that_is_not_settled_claims_nothing_of_its_choice():
 
 
 def test_a_replay_for_a_budget_by_command(capsys):
-    command = ["replay", "--example", "--between", "200", "1000", "--regret", "0.01"]
-    assert main([*command, "--times", "3"]) == 0
+    command = ["replay", "--example", "cma-variants", "--between", "200", "1000"]
+    assert main([*command, "--regret", "0.01", "--times", "3"]) == 0
     said = capsys.readouterr().out
     assert "chosen      CSA" in said
 

@@ -120,7 +120,7 @@ def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
 @pytest.fixture(scope="module")
 def extended():
     """A replay with runs that were extended."""
-    return pb.replay(pb.example(), ShortFirst(fit=quick_fit))
+    return pb.replay(pb.example("cma-variants"), ShortFirst(fit=quick_fit))
 
 
 def test_an_extended_run_costs_its_final_length(extended):
@@ -138,9 +138,10 @@ def test_an_extended_run_costs_its_final_length(extended):
 
 def test_a_limit_of_time_counts_what_extensions_add(extended):
     question = ShortFirst(fit=quick_fit)
-    limited = pb.replay(pb.example(), question, budget=pb.Budget(time=extended.spent.time))
+    runs = pb.example("cma-variants")
+    limited = pb.replay(runs, question, budget=pb.Budget(time=extended.spent.time))
     assert limited.spent == extended.spent
-    less = pb.replay(pb.example(), question, budget=pb.Budget(time=0.9 * extended.spent.time))
+    less = pb.replay(runs, question, budget=pb.Budget(time=0.9 * extended.spent.time))
     assert less.ended == "budget of time spent"
     assert less.spent.time <= 0.9 * extended.spent.time
 

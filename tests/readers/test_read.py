@@ -7,7 +7,9 @@ import re
 import shutil
 import tarfile
 import zipfile
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from polarbear import DataError, DataWarning, Run, Runs, example, read, readers
@@ -317,12 +319,31 @@ def test_runs_written_to_parquet_are_recognised(tmp_path, long_csv):
     assert isinstance(runs, Runs)
 
 
-def test_the_example_comes_with_the_package_and_its_path_says_so():
-    assert len(example()) == 420
-    with pytest.raises(DataError, match=r"no such file .*pb\.example\(\)"):
-        read("somewhere/mabbob_d5.csv", direction="minimize")
+def test_the_examples_come_with_the_package_and_their_paths_say_so():
+    assert len(example("cma-variants")) == 420
+    for name, call in (("mabbob_d5.csv", "cma-variants"), ("bbob_d10.csv", "bbob")):
+        with pytest.raises(DataError, match=rf"no such file .*pb\.example\('{call}'\)"):
+            read(f"somewhere/{name}", direction="minimize")
     with pytest.raises(DataError, match="no such file or folder$"):
         read("somewhere/mine.csv", direction="minimize")
+    with pytest.raises(DataError, match="no example 'bbop'; did you mean 'bbob'"):
+        example("bbop")
+
+
+def test_the_example_has_every_optimiser_on_every_instance_to_the_end():
+    runs = example()
+    assert len(runs) == 6 * 24 * 5
+    assert set(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)) == {
+        (a, i) for a in range(6) for i in range(120)
+    }
+    assert np.all(runs.until == 10_000)
+    assert runs.value.min() == 1e-8  # closer to the optimum is not recorded
+    functions, groups = (runs.instance_data[name] for name in ("function", "group"))
+    assert [name.partition(" d10 i")[0] for name in runs.instances] == functions.tolist()
+    assert Counter(Counter(functions.tolist()).values()) == {5: 24}
+    names = ("separable", "moderate", "ill-conditioned", "multi-modal", "weak structure")
+    assert Counter(groups.tolist()) == dict(zip(names, (25, 20, 25, 25, 25), strict=True))
+    assert not example("cma-variants").instance_data
 
 
 def test_a_function_is_a_format_too(tmp_path, long_csv):

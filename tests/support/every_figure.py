@@ -64,7 +64,7 @@ def simulated(name: str, n: int, instances: int, times: Any, seed: int, **more: 
 
 def cases() -> Iterator[Case]:
     """All but the empty race."""
-    yield Case("mabbob", pb.example())
+    yield Case("mabbob", pb.example("cma-variants"))
     yield simulated("synthetic", 5, 100, np.linspace(0, 1, 15), 3, prior=pb.priors.BSpline())
     yield simulated("thirty", 30, 40, np.geomspace(100, 1e5, 8), 2, columns=2)
     yield simulated("two", 2, 60, np.geomspace(1, 1000, 15), 5)

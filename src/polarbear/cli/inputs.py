@@ -81,8 +81,11 @@ def _detect_archive_kind(path: Path) -> SourceKind:
 
 
 def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
-    """Load runs from results or from a store."""
+    """Load runs from results, from a store, or from the package's examples."""
     source = get_source(arguments)
+    if getattr(arguments, "example", None) is not None:
+        _refuse_options(arguments, READING_OPTIONS, "--example comes with its own data")
+        return polarbear.example(arguments.example)
     if detect_kind(source) == "store":
         _refuse_options(
             arguments, (*READING_OPTIONS, *TIME_OPTIONS), f"{source} is the store of a race"
@@ -90,10 +93,7 @@ def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
         with polarbear.open_store(source, read_only=True) as store:
             return store.runs()
     if not Path(source).exists():
-        hint = (
-            ": pass --example in its place" if Path(source).name == _get_example_path().name else ""
-        )
-        raise DataError(f"{source}: there is no such file or folder{hint}")
+        raise DataError(f"{source}: there is no such file or folder")
     refuse_race_file(source)
     return polarbear.read(source, **get_reading_options(arguments))
 
@@ -132,21 +132,17 @@ def refuse_race_file(path: str) -> None:
 
 
 def get_source(arguments: argparse.Namespace) -> str:
-    """Return the path of the data: the given one, or that of the package's example."""
-    if not getattr(arguments, "example", False):
+    """Return the path of the data: the given one, or that of an example of the package."""
+    name = getattr(arguments, "example", None)
+    if name is None:
         if arguments.source is None:
             raise DataError("no data were given: name a file or a folder, or pass --example")
         return arguments.source
     if arguments.source is not None:
         raise DataError(f"--example comes with its own data: leave out {arguments.source}")
-    arguments.direction, arguments.clock = arguments.direction or "minimize", "evaluations"
-    return str(_get_example_path())
+    from polarbear.readers.source import EXAMPLE_PATHS  # here, because it loads numpy
 
-
-def _get_example_path() -> Path:
-    from polarbear.readers.source import EXAMPLE_PATH  # here, because it loads numpy
-
-    return EXAMPLE_PATH
+    return str(EXAMPLE_PATHS[name])
 
 
 def list_sources(arguments: argparse.Namespace) -> list[str]:

@@ -98,12 +98,15 @@ def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any)
 
 
 def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add the argument for the data: a path, or ``--example`` for the package's example."""
+    """Add the argument for the data: a path, or ``--example`` for an example of the package."""
     add_file_argument(parser, "source", nargs="?", help=what)
     parser.add_argument(
         "--example",
-        action="store_true",
-        help="use the results that come with the package: 7 algorithms on 60 problems",
+        nargs="?",
+        const="bbob",
+        choices=("bbob", "cma-variants"),
+        help="use results that come with the package: six optimisers on the BBOB functions (bbob, "
+        "the default), or variants of CMA-ES on MA-BBOB (cma-variants)",
     )
 
 

@@ -39,7 +39,7 @@ class WithInstanceData(FrozenRecord):
         Examples
         --------
         >>> import polarbear as pb
-        >>> runs = pb.example().filter(instances=["1", "2"])
+        >>> runs = pb.example("cma-variants").filter(instances=["1", "2"])
         >>> runs = runs.with_instance_data(
         ...     {"instance": [1, 2], "family": ["easy", "hard"], "size": [10, None]})
         >>> runs.instance_data["size"]

@@ -149,7 +149,8 @@ def losses(
     Examples
     --------
     >>> import polarbear as pb
-    >>> print(pb.losses(pb.example(), [1000, 10_000], among=["CSA", "RS"], measure="ratio"))
+    >>> runs = pb.example("cma-variants")
+    >>> print(pb.losses(runs, [1000, 10_000], among=["CSA", "RS"], measure="ratio"))
     loss against the best value of each instance: ratio
     algorithm  time                instances  median  90 %   mean of the worst tenth
     CSA        1,000 evaluations   60         ...

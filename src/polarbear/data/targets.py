@@ -97,7 +97,7 @@ def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
     the runs that take part: keep them to compare new runs at the same ones.
 
     >>> import polarbear as pb
-    >>> targets = from_runs(pb.example(), shares=[50, 90])
+    >>> targets = from_runs(pb.example("cma-variants"), shares=[50, 90])
     >>> targets.difficulty, len(targets.values)
     (array([50., 90.]), 60)
     """
@@ -135,7 +135,7 @@ def from_optima(
     differences already.
 
     >>> import polarbear as pb
-    >>> targets = from_optima(0.0, pb.example(), gaps=[1, 0.1])
+    >>> targets = from_optima(0.0, pb.example("cma-variants"), gaps=[1, 0.1])
     >>> targets.difficulty, targets.unit
     (array([ 1., 10.]), 'precision targets')
     """
@@ -191,7 +191,7 @@ class RunningTimes:
     Examples
     --------
     >>> import polarbear as pb
-    >>> runs = pb.example()
+    >>> runs = pb.example("cma-variants")
     >>> needed = pb.targets.running_times(runs, pb.targets.from_optima(0.0, runs, gaps=[1]))
     >>> needed.algorithms[int(needed.expected[0].argmin())], needed.reached.shape
     ('XNES', (1, 7))

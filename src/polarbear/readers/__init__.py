@@ -5,6 +5,7 @@ reason if the files have another format, and returns ``Runs``. Pass it as
 ``read(path, format=function)``, or add a row to ``FORMATS``. May import data and _text.
 """
 
+import csv
 import inspect
 from collections.abc import Callable
 from contextlib import closing
@@ -12,7 +13,7 @@ from dataclasses import fields
 from functools import partial
 from os import PathLike
 from posixpath import dirname, splitext
-from typing import Any, NamedTuple, Unpack, overload
+from typing import Any, Literal, NamedTuple, Unpack, overload
 
 from polarbear._text import format_count, format_list
 from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
@@ -35,7 +36,7 @@ from polarbear.readers.nevergrad import read_nevergrad
 from polarbear.readers.optuna import find_sqlite_path, find_studies, read_optuna
 from polarbear.readers.pair_tables import refuse_pairs
 from polarbear.readers.smac import read_smac
-from polarbear.readers.source import EXAMPLE_PATH, Refused, RefusedIncomplete, Source, open_source
+from polarbear.readers.source import EXAMPLE_PATHS, Refused, RefusedIncomplete, Source, open_source
 from polarbear.readers.syne_tune import read_syne_tune
 from polarbear.readers.tables import Aliases, read_long_csv, read_long_parquet, read_wide_csv
 from polarbear.readers.timefold import read_timefold
@@ -233,21 +234,49 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     )
 
 
-def example() -> Runs:
-    """Read the example results that come with the package.
+def example(name: Literal["bbob", "cma-variants"] = "bbob") -> Runs:
+    """Read example results that come with the package.
 
-    Modular CMA-ES with six rules for its step size, and a random search, on 60 combinations of
-    BBOB functions (MA-BBOB) in five dimensions, 10,000 evaluations each.
+    Parameters
+    ----------
+    name
+        "bbob": six well-known optimisers on the 24 functions of BBOB in ten dimensions, five
+        instances each. Values are distances to the optimum, and a distance below 1e-8, the target
+        precision of BBOB, is recorded as 1e-8. Algorithms that reached the optimum are therefore
+        tied. Instances have the attributes ``function`` and ``group``, which can be classes.
 
+        "cma-variants": modular CMA-ES with six rules for its step size, and random search (RS), on
+        60 combinations of BBOB functions (MA-BBOB) in five dimensions.
+
+        All runs were made to the end of a budget of 10,000 evaluations.
+
+    Examples
+    --------
     >>> import polarbear as pb
-    >>> runs = pb.example()
-    >>> print(runs)
+    >>> print(pb.example())
+    720 runs: 6 algorithms on 120 instances, minimize
+      algorithms  CMA-ES, DE, L-BFGS-B, Nelder-Mead, PSO, random search
+      time        100 to 10,000 evaluations, 14,711 improvements
+      ended       720 cut
+      instances   2 classes (function, group)
+    >>> sorted(set(pb.example().instance_data["group"].tolist()))
+    ['ill-conditioned', 'moderate', 'multi-modal', 'separable', 'weak structure']
+    >>> print(pb.example("cma-variants"))
     420 runs: 7 algorithms on 60 instances, minimize
       algorithms  CSA, LPXNES, MSR, MXNES, RS, TPA, XNES
       time        100 to 10,000 evaluations, 7,411 improvements
       ended       420 cut
     """
-    return read(EXAMPLE_PATH, direction="minimize", clock="evaluations")
+    if name not in EXAMPLE_PATHS:
+        raise DataError(f"no example {name!r}; {suggest_name(name, list(EXAMPLE_PATHS))}")
+    path = EXAMPLE_PATHS[name]
+    runs = read(path, direction="minimize", clock="evaluations")
+    attributes = path.with_stem(f"{path.stem}_instances")
+    if not attributes.exists():
+        return runs
+    with attributes.open(encoding="utf-8", newline="") as file:
+        header, *rows = csv.reader(file)
+    return runs.with_instance_data(dict(zip(header, zip(*rows, strict=True), strict=True)))
 
 
 def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:

@@ -46,8 +46,12 @@ _OPEN_PACKED_TAR: Mapping[bytes, Callable[[Path], Any]] = {
 }
 """How a packed tar archive is unpacked, by its first two bytes."""
 
-EXAMPLE_PATH = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
-"""The example results: seven algorithms on 60 problems."""
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLE_PATHS: Mapping[str, Path] = {
+    "bbob": _EXAMPLES / "bbob_d10.csv",
+    "cma-variants": _EXAMPLES / "mabbob_d5.csv",
+}
+"""The example results, by the name that ``example`` takes."""
 
 
 class Refused(Exception):  # noqa: N818 (an answer, not an error)
@@ -221,8 +225,8 @@ def open_source(path: str | PathLike[str]) -> Source:
             raise
         raise DataError(f"{path}: {error}") from None
     if not exists:
-        there = path.name == EXAMPLE_PATH.name
-        hint = "; the example comes with the package: runs = pb.example()" if there else ""
+        calls = [f"pb.example({k!r})" for k, own in EXAMPLE_PATHS.items() if own.name == path.name]
+        hint = f"; the example comes with the package: runs = {calls[0]}" if calls else ""
         raise DataError(f"{path}: no such file or folder{hint}")
     with wrap_archive_errors(str(path)):
         if folder:

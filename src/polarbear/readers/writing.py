@@ -1,7 +1,8 @@
 """``write``: runs as files of other tools, so that they can be analysed there as well.
 
-CSV and Parquet hold everything. IOHprofiler and COCO count evaluations, so times must be whole
-numbers from 1; COCO has no place for names of instances, statuses and numbers of repetitions.
+Parquet holds everything, and CSV all but attributes of instances. IOHprofiler and COCO count
+evaluations, so times must be whole numbers from 1; COCO has no place for names of instances,
+statuses and numbers of repetitions.
 """
 
 import json
@@ -61,14 +62,15 @@ def write(
 
     Notes
     -----
-    ``read`` returns equal runs of all but COCO's files. CSV does not store direction and clock.
+    ``read`` returns equal runs of all but COCO's files. CSV does not store direction and clock, and
+    only Parquet stores attributes of instances.
     Instances named as in these formats ("f1 Sphere d5 i3") keep function, dimension and instance;
     others are numbered. For COCO, ``instances.json`` then has their names.
 
     Examples
     --------
     >>> import polarbear as pb, tempfile
-    >>> runs = pb.example()
+    >>> runs = pb.example("cma-variants")
     >>> folder = tempfile.mkdtemp()
     >>> pb.write(runs, folder, format="ioh")
     >>> pb.read(folder) == runs

@@ -201,7 +201,7 @@ class ParetoSet(Question):
         open_pairs: Mapping[Pair, int],
     ) -> list[Verdict]:
         """Return verdicts about the racing algorithms, and about dropped ones with a new heir."""
-        tied, proof = shown.tied.all(axis=0), shown.proof
+        tied, proof = np.asarray(shown.tied.all(axis=0)), shown.proof
         stays = [k for k, name in enumerate(names) if name in view.members and k not in heirs]
         verdicts: list[Verdict] = []
         for k, name in enumerate(names):
