@@ -1,0 +1,162 @@
+"""Who replaces whom, against a literal twin: instance by instance, stretch by stretch."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import polarbear as pb
+from polarbear.data.positions import UNKNOWN
+from polarbear.inference.e_values import lead_bets, score_bets
+from polarbear.inference.replacing import compare_on_stretches, find_chances, find_stretches
+from polarbear.priors.base import scale_times
+
+TIMES = np.geomspace(1, 1000, 12)
+
+
+@given(st.lists(st.floats(0.1, 1e6), min_size=1, max_size=30, unique=True), st.floats(0, 0.9))
+def test_stretches_cover_every_time_and_none_lies_in_another(times, width):
+    times = np.sort(times)
+    stretches = find_stretches(times, width)
+    ranges = [range(one.start, one.stop) for one in stretches]
+    assert set().union(*ranges) == set(range(len(times)))
+    for one in ranges:
+        assert not any(set(one) < set(other) for other in ranges)
+    scaled = scale_times(times)
+    for one in stretches:
+        assert scaled[one.stop - 1] - scaled[one.start] <= width + 1e-8
+        # And it is as long as can be.
+        if one.stop < len(times):
+            assert scaled[one.stop] - scaled[one.start] > width
+
+
+def twin(rankings, a, b, margin, width, weight_of):
+    """Log e-values, t-values and leads of a against b by their definition."""
+    position = rankings.position
+    columns = {name: k for k, name in enumerate(rankings.algorithms)}
+    rows = []  # (weight, outcome at each time: 1, -1, 0 or nan)
+    for c in range(len(rankings.offset) - 1):
+        entries = range(rankings.offset[c], rankings.offset[c + 1])
+        place = {rankings.algorithm[e]: position[:, e] for e in entries}
+        if columns[a] not in place or columns[b] not in place:
+            continue
+        ours, theirs = place[columns[a]], place[columns[b]]
+        outcome = np.sign(theirs.astype(float) - ours)
+        outcome[(ours == UNKNOWN) | (theirs == UNKNOWN)] = np.nan
+        rows.append((weight_of(c), outcome))
+
+    def mixture(payoffs, stakes, weights):
+        wealth = [np.prod([(1 + k * y) ** w for w, y in payoffs]) for k in stakes]
+        return np.log(np.dot(weights, wealth) / np.sum(weights))
+
+    def t_value(payoffs):
+        n = sum(w for w, _ in payoffs)
+        mean = sum(w * y for w, y in payoffs) / n
+        spread = sum(w * (y - mean) ** 2 for w, y in payoffs)
+        return mean / np.sqrt((spread + 0.25) / (n + 1) / n)
+
+    theta, theta_weight = lead_bets(0.05)
+    small = np.append(0.015, theta), np.append(len(theta) + 1, theta_weight)
+    no_worse, t_no_worse, lead = [], [], []
+    for stretch in find_stretches(rankings.times, width):
+        shares = [
+            (w, np.mean(x[stretch] > 0), np.mean(x[stretch] < 0))
+            for w, x in rows
+            if not np.isnan(x[stretch]).any()
+        ]
+        y1 = [(k, (0.5 + margin) * w - (0.5 - margin) * l) for k, w, l in shares]  # noqa: E741
+        y2 = [(k, (w - l) / 2 + margin / 2) for k, w, l in shares]  # noqa: E741
+        e1 = mixture(y1, *score_bets(0.5 - margin, margin))
+        e2 = mixture(y2, *score_bets(0.5 - margin / 2, margin / 2))
+        no_worse.append(np.log((np.exp(e1) + np.exp(e2)) / 2))
+        t_no_worse.append(max(t_value(y1), t_value(y2)))
+        lead.append(t_value([(k, (w - l) / 2) for k, w, l in shares]))  # noqa: E741
+    whole = [(w, np.mean(np.sign(x))) for w, x in rows if not np.isnan(x).any()]
+    better = mixture(whole, 2 * small[0], small[1])
+    t_better = t_value([(w, y / 2) for w, y in whole])
+    return no_worse, better, t_no_worse, t_better, lead
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_evidence_is_that_of_a_literal_twin(seed):
+    rng = np.random.default_rng(seed)
+    costs = np.round(rng.normal(size=(len(TIMES), 25, 3)) * 2)  # with ties
+    names = [f"a{k}" for k in range(3)]
+    runs = [
+        pb.Run(names[k], f"i{i}", TIMES[:end], costs[:end, i, k], TIMES[end - 1], status="cut")
+        for i in range(25)
+        for k in range(3)
+        for end in (len(TIMES) if rng.random() < 0.8 else int(rng.integers(2, 12)),)
+    ]
+    weights = {f"i{i}": 0.5 for i in range(5)} if seed % 2 else None
+    rankings = pb.rank(pb.Runs.from_records(runs, direction="minimize"), TIMES, weights=weights)
+    found = compare_on_stretches(rankings, 0.1, 0.2)
+    for i, a in enumerate(rankings.algorithms):
+        for j, b in enumerate(rankings.algorithms):
+            if i == j:
+                continue
+            expected = twin(rankings, a, b, 0.1, 0.2, lambda c: rankings.weight[c])
+            no_worse, better, t_no_worse, t_better, lead = expected
+            assert found.no_worse[:, i, j] == pytest.approx(no_worse)
+            assert found.better[i, j] == pytest.approx(better)
+            assert found.t_no_worse[:, i, j] == pytest.approx(t_no_worse)
+            assert found.t_better[i, j] == pytest.approx(t_better)
+            assert found.lead[:, i, j] == pytest.approx(lead)
+
+
+def test_an_instance_with_repetitions_is_one_bet():
+    """Its e-value is at most that of the mean score of the repetitions."""
+    once = pb.Runs.from_records(
+        [pb.Run(n, f"i{i}", [1.0], [float(n == "b")], 1.0) for n in "ab" for i in range(6)],
+        direction="minimize",
+    )
+    thrice = pb.Runs.from_records(
+        [run._replace(repetition=k) for run in once for k in range(3)], direction="minimize"
+    )
+    one, three = (compare_on_stretches(pb.rank(runs, [1.0])) for runs in (once, thrice))
+    assert three.no_worse == pytest.approx(one.no_worse)
+    assert three.better == pytest.approx(one.better)
+
+
+def test_a_common_start_does_not_save_an_algorithm():
+    """Tied at the first fifth, behind later: the paper's strict lead would never be shown."""
+    lead = np.zeros((20, 2))
+    lead[4:, 0] = np.log(4.0)
+    rng = np.random.default_rng(1)
+    costs = -(lead[:, None] + rng.gumbel(size=(1, 150, 2)))
+    costs[:4] = 0.0
+    rankings = pb.simulation.rank_costs(costs)
+    first, second = pb.assess(rankings)
+    assert (first.kind, second.kind, second.rival) == ("member", "dominated", "a1")
+    strict = pb.assess(rankings, None, pb.StrictParetoSet())
+    assert [one.kind for one in strict] == ["undecided", "undecided"]
+
+
+def test_who_wins_at_the_last_time_alone_is_not_dropped():
+    lead = np.zeros((20, 2))
+    lead[:, 0] = np.log(4.0)
+    lead[-2:, 0] = -np.log(4.0)
+    dropped = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rankings = pb.simulation.rank_costs(-(lead[:, None] + rng.gumbel(size=(20, 60, 2))))
+        dropped += pb.assess(rankings)[1].kind == "dominated"
+    assert dropped == 0
+
+
+def test_chances_follow_the_duels_and_not_a_model_of_rankings():
+    """Often the best and sometimes the worst of three: ahead of each rival in most duels."""
+    rng = np.random.default_rng(0)
+    costs = rng.normal(size=(5, 200, 3))
+    wild = rng.random(200) < 0.58
+    costs[:, :, 0] = np.where(wild, -9.0, 9.0)
+    chances = find_chances(pb.simulation.rank_costs(costs))
+    assert chances.worth_running[0] > 0.95
+    assert chances.replaces[1, 0] < 0.05
+
+
+def test_chances_are_not_certain_after_few_instances():
+    costs = np.tile([0.0, 1.0], (5, 4, 1))
+    chances = find_chances(pb.simulation.rank_costs(costs))
+    assert 0.8 < chances.replaces[0, 1] < 0.999
+    assert chances.replaces.sum() <= 1 + 1e-9
