@@ -1,88 +1,179 @@
-"""Does the stated error of decisions hold, and what does that cost? Writes table.md.
+"""How often does the default rule of a race err, if it looks after every batch?
 
-python studies/error_control/run.py                       # all parts; goes on where it was stopped
-python studies/error_control/run.py --parts errors cost   # some of them
-python studies/error_control/run.py --races 100           # fewer races of each setting, or more
-python studies/error_control/run.py --table               # table and figure again from results/
-python studies/error_control/run.py --quick               # seconds: does it run at all?
+Dropped: how often a given algorithm that a user would miss is ever dropped, at a known end of N
+instances and without one. A race never stops by itself here, which is the worst case. Tied: how
+often a pair is called tied although one is worse by more than the margin. Kept: how often both are
+called worth running although one is behind by half the margin everywhere.
+
+Run: python studies/error_control/run.py [--races 2000] [--quick]
 """
 
 import argparse
-import os
-import sys
-import tempfile
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).parents[1]))
+import numpy as np
+from numpy.typing import NDArray
 
-from error_control import cost, errors, whole
-from error_control.tables import write
-from tools.records import Records
+from polarbear.inference.e_values import multiplicity
+from polarbear.inference.replacing import Duels, PairEvidence, find_stretches, weigh
+from polarbear.racing.budget import Budget
+from polarbear.racing.decisions import Shares
+from polarbear.racing.questions.replacements import Shown
+from polarbear.simulation import draw_persistent_noise
 
-QUICK_CPU_SECONDS = 4
+T, MARGIN, WIDTH, CERTAINTY = 20, 0.1, 0.1, 0.95
+ENDS = (8, 12, 24, 60, 120)
+OPEN_END = 1000
+PERSISTENCE = (0.0, 0.5, np.inf)
+TIMES = np.linspace(0, 1, T)
+STRETCHES = find_stretches(TIMES + 1, WIDTH)
 
-KEYS = {
-    "errors": ("setting", "n", "times", "persistence", "rule", "certainty", "races"),
-    "equal": ("times", "races"),
-    "cost": ("rule", "looks", "certainty", "win"),
-    "curves": ("rule", "certainty"),
-    "pairs": ("certainty", "win", "race"),
-    "races": ("setting", "error_control", "certainty", "race"),
-}
-"""What tells the rows of each file apart."""
-
-
-def measure_errors(files: dict[str, Records], races: int | None, quick: bool) -> None:
-    races = races or (8 if quick else errors.RACES)
-    for persistence, settings in list(errors.groups())[: 2 if quick else None]:
-        errors.measure(persistence, settings, races, files["errors"])
-        print(f"errors: {settings[0].name}, L = {persistence:g} done", flush=True)
-    errors.newcomers(races, files["errors"], 4 if quick else errors.NEWCOMERS)
-    errors.equal_pairs(files["equal"], 4 if quick else 500, 256 if quick else 4096)
+Floats = NDArray[np.float64]
 
 
-def measure_cost(files: dict[str, Records], races: int | None, quick: bool) -> None:
-    limit = 200 if quick else cost.INSTANCES
-    cost.exact(files["cost"], limit)
-    cost.planned(files["cost"], races or (20 if quick else cost.PAIRS), limit)
-    cost.curves(files["curves"], limit)
+@dataclass(frozen=True)
+class Setting:
+    """A truth: utilities (T, n), the share of instances on which all tie, and what is counted."""
+
+    name: str
+    utilities: Floats
+    at_risk: tuple[int, ...]  # who would be missed
+    ties: float = 0.0
+    counts: str = "dropped"  # or "tied", "kept"
 
 
-def measure_pairs(files: dict[str, Records], races: int | None, quick: bool) -> None:
-    cost.real(files["pairs"], races or (1 if quick else cost.RACES), 40 if quick else 10_000)
+def log_odds(win: float) -> float:
+    """Return the lead in utility with which an algorithm wins that often."""
+    return float(np.log(win / (1 - win)))
 
 
-def measure_races(files: dict[str, Records], races: int | None, quick: bool) -> None:
-    whole.measure(files["races"], races or (1 if quick else whole.RACES), 40 if quick else 4096)
+def pair_with(leads: Floats | float) -> Floats:
+    """Return utilities of two algorithms, given the leads of the first one over time."""
+    utilities = np.zeros((T, 2))
+    utilities[:, 0] = leads
+    return utilities
 
 
-PARTS: dict[str, Callable[[dict[str, Records], int | None, bool], None]] = {
-    "errors": measure_errors,
-    "cost": measure_cost,
-    "races": measure_races,
-    "pairs": measure_pairs,
-}
+def boundary(win: float, decided: float = 1.0) -> float:
+    """Return the lead at which the first is behind by exactly the margin, if duels may tie."""
+    # Worse means below 40 % of the decided duels, and losses above wins by 10 % of all.
+    least = min(0.5 - MARGIN, 0.5 - MARGIN / (2 * decided))
+    return log_odds(max(least, 0.01)) + 0.0 * win
+
+
+def list_settings() -> list[Setting]:
+    """Return the truths at which errors are most likely."""
+    high = log_odds(0.8)
+    some, last, crossing = np.full((3, T), high)
+    some[8:11], last[-2:], crossing[T // 2 :] = boundary(0), boundary(0), -high
+    settings = [
+        Setting("two equal", np.zeros((T, 2)), (0, 1)),
+        Setting("five equal", np.zeros((T, 5)), tuple(range(5))),
+        Setting("twenty equal", np.zeros((T, 20)), tuple(range(20))),
+        Setting("ahead by the margin at 3 of 20 times", pair_with(some), (1,)),
+        Setting("ahead by the margin at the last times", pair_with(last), (1,)),
+        Setting("tied: ahead by the margin at 3 times", pair_with(some), (1,), counts="tied"),
+        Setting("tied: a clear crossing", pair_with(crossing), (1,), counts="tied"),
+        Setting("kept: behind by half the margin", pair_with(log_odds(0.55)), (1,), counts="kept"),
+    ]
+    for share in (0.5, 0.85):
+        settings.append(Setting(f"two equal, {share:.0%} ties", np.zeros((T, 2)), (0, 1), share))
+        dip = np.full(T, high)
+        dip[8:11] = boundary(0, 1 - share)
+        name = f"ahead by the margin at 3 times, {share:.0%} ties"
+        settings.append(Setting(name, pair_with(dip), (1,), share))
+    chain = np.zeros((T, 3))
+    chain[:, 0], chain[:, 1] = 0.0, 0.0
+    chain[8:11, 2] = -boundary(0)
+    chain[:8, 2] = chain[11:, 2] = -high
+    settings.append(Setting("a clone of its rival", chain, (2,)))
+    return settings
+
+
+def simulate(setting: Setting, races: int, n: int, persistence: float, seed: int) -> Floats:
+    """Return costs (T, instances, races, algorithms)."""
+    rng = np.random.default_rng(seed)
+    size = setting.utilities.shape[1]
+    noise = draw_persistent_noise(TIMES, (n, races, size), persistence, rng)
+    costs = -(setting.utilities[:, None, None] + noise)
+    if setting.ties:
+        costs[:, rng.random((n, races)) < setting.ties] = 0.0
+    return costs
+
+
+def looks_until(n: int) -> list[int]:
+    """Return after how many instances a race with the default batches looks."""
+    looks, budget = [0], Budget()
+    while looks[-1] < n:
+        looks.append(min(n, looks[-1] + budget.batch_after(looks[-1])))
+    return looks[1:]
+
+
+def find_shown(costs: Floats, shares: Shares) -> Shown:
+    """Return what is shown of all pairs of all races, after the given instances."""
+    _, n, races, size = costs.shape
+    a, b = np.triu_indices(size, 1)
+    place = costs.reshape(T, n, races * size)
+    first, second = ((np.arange(races)[:, None] * size + k).ravel() for k in (a, b))
+    duels = Duels.of(first, second, place, STRETCHES, np.ones(n))
+    standing = PairEvidence.empty(len(STRETCHES), (races * size, size))
+    for of_second, at in enumerate(((first, second % size), (second, first % size))):
+        weigh(standing, at, duels, STRETCHES, MARGIN, of_second=bool(of_second))
+    k = multiplicity(size - 1) / (1 - CERTAINTY)
+    return Shown.of((standing,), np.full((races * size, size), np.log(k)), CERTAINTY, shares, n)
+
+
+def count_errors(setting: Setting, races: int, n: int, persistence: float, seed: int) -> float:
+    """Return the share of members (or races) with the error of a setting, ever until n."""
+    known_end, size = n < OPEN_END, setting.utilities.shape[1]
+    costs, wrong = simulate(setting, races, n, persistence, seed), None
+    for look in looks_until(n):
+        now = 0.45 if known_end and look == n else 0.0
+        shown = find_shown(costs[:, :look], Shares(0.5 if known_end else 1.0, now))
+        if setting.counts == "dropped":
+            found = (
+                shown.replaces[0].reshape(races, size, size).any(axis=1)[:, list(setting.at_risk)]
+            )
+        else:
+            standing = shown.standings[0]
+            within = (standing.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
+            ahead = standing.is_ahead_somewhere().reshape(races, size, size)
+            holds = within if setting.counts == "tied" else ahead
+            found = (holds & holds.swapaxes(1, 2))[:, 0, 1:2]
+        wrong = found if wrong is None else wrong | found
+    return float(np.mean(wrong))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--races", type=int, help="of each setting")
+    """Print a table: a row for each setting and persistence, a column for each end."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--races", type=int, default=2000)
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
-    parser.add_argument("--table", action="store_true", help="table and figure from results/")
-    wanted = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch) if wanted.quick else Path(__file__).parent
-        results = folder / "results"
-        files = {name: Records(results / f"{name}.jsonl", key) for name, key in KEYS.items()}
-        for part in wanted.parts if not wanted.table else ():
-            PARTS[part](files, wanted.races, wanted.quick)
-        print(write(folder, {name: one.rows for name, one in files.items()}))
+    options = parser.parse_args()
+    ends = (8, 24) if options.quick else (*ENDS, OPEN_END)
+    head = f"| setting | L | {' | '.join(f'N = {n}' for n in ends)} |"
+    lines = [head.replace(f"N = {OPEN_END}", "open end"), "|---" * (2 + len(ends)) + "|"]
+    print(*lines, sep="\n")
+    for setting in list_settings():
+        for persistence in PERSISTENCE[:1] if options.quick else PERSISTENCE:
+            rates = []
+            for n in ends:
+                size = setting.utilities.shape[1]
+                cells = T * n * size * size
+                races = 20 if options.quick else max(40, round(options.races * min(1, 8 / size**2)))
+                at_once = max(1, min(races, 8_000_000 // cells))
+                parts = [
+                    count_errors(setting, at_once, n, persistence, seed)
+                    for seed in range(max(1, round(races / at_once)))
+                ]
+                rates.append(f"{np.mean(parts):.3f}")
+            line = f"| {setting.name} | {persistence:g} | {' | '.join(rates)} |"
+            lines.append(line)
+            print(line, flush=True)
+    if not options.quick:
+        text = "\n".join(lines) + "\n"
+        (Path(__file__).parent / "table.md").write_text(text)
 
 
 if __name__ == "__main__":

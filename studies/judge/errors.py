@@ -26,9 +26,10 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.inference.e_values import Evidence, Outcomes
-from polarbear.inference.verdicts import Claims, derive_verdicts
+from polarbear.inference.replacing import Duels, PairEvidence, weigh
+from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import derive_seed
+from polarbear.racing.questions.replacements import Shown
 
 QUICK_CPU_SECONDS = 9
 
@@ -119,18 +120,17 @@ def draw_score(effect: float, candidate: int, instance: int) -> float:
 
 def decide(wins: int, n: int) -> str:
     """The verdict about a candidate after this number of wins against the incumbent."""
-    table = np.array([[[0.0, wins], [n - wins, 0.0]]])
-    evidence = Evidence.from_outcomes(Outcomes(table, np.zeros_like(table)), epsilon=0.05)
-    claims = Claims.from_e_values(
-        ["candidate", "incumbent"],
-        [1.0],
-        "evaluations",
-        evidence,
-        log_k=find_thresholds(),
-        certainty=CERTAINTY,
-        resolution="at_par",
-    )
-    return derive_verdicts(claims, 0.05)[0].kind
+    place = np.tile([1, 0], (1, n, 1))
+    place[0, :wins] = [0, 1]
+    once, first, second = [slice(0, 1)], np.array([0]), np.array([1])
+    duels = Duels.of(first, second, place, once, np.ones(n))
+    evidence = PairEvidence.empty(1, (2, 2))
+    weigh(evidence, (first, second), duels, once, 0.1, of_second=False)
+    weigh(evidence, (second, first), duels, once, 0.1, of_second=True)
+    shown = Shown.of((evidence,), find_thresholds(), CERTAINTY, Shares(), None)
+    if shown.replaces[0, 1, 0]:
+        return "dominated"
+    return "member" if shown.settled[0, 1] else "undecided"
 
 
 @cache

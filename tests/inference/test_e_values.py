@@ -12,8 +12,6 @@ import polarbear as pb
 from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.e_values import (
-    Evidence,
-    Outcomes,
     confidence_sequence,
     count_by_instance,
     count_outcomes,
@@ -23,7 +21,6 @@ from polarbear.inference.e_values import (
     log_par,
     multiplicity,
 )
-from polarbear.inference.verdicts import Claims, derive_verdicts
 from racers import drive, quick_fit, race_of, restore
 
 EPSILON = 0.05
@@ -180,57 +177,6 @@ def test_a_weighted_instance_counts_in_proportion_to_the_heaviest():
     assert (weighted.wins <= plain.wins).all()
 
 
-def evidence_of(*won):
-    """Evidence of two algorithms after so many wins of each at each time."""
-    wins = np.zeros((len(won), 2, 2))
-    wins[:, 0, 1], wins[:, 1, 0] = np.array(won, dtype=float).T
-    return Evidence.from_outcomes(Outcomes(wins, np.zeros_like(wins)), EPSILON)
-
-
-def claims_of(evidence, resolution="at_par"):
-    log_k = np.full((2, 2), log(2 / 0.05))
-    names, times = ("a", "b"), np.arange(len(evidence.lead)) + 1.0
-    options = {"log_k": log_k, "certainty": 0.95, "resolution": resolution}
-    return Claims.from_e_values(names, times, "time", evidence, **options)
-
-
-def statuses(evidence, resolution="at_par"):
-    return [one.kind for one in derive_verdicts(claims_of(evidence, resolution), EPSILON)]
-
-
-def test_the_same_time_five_times_over_changes_no_decision():
-    for won in ((30, 5), (18, 12), (400, 400), (60, 40)):
-        for resolution in ("at_par", "crossing", "strict"):
-            once, often = evidence_of(won), evidence_of(*[won] * 5)
-            assert statuses(once, resolution) == statuses(often, resolution)
-
-
-def test_one_tied_time_blocks_elimination():
-    assert statuses(evidence_of((60, 5), (60, 5))) == ["member", "dominated"]
-    assert statuses(evidence_of((60, 5), (30, 30))) == ["undecided", "undecided"]
-
-
-def test_what_settles_a_pair():
-    crossing, equal = evidence_of((60, 5), (5, 60)), evidence_of((900, 900), (900, 900))
-    half = evidence_of((200, 5), (900, 900))
-    for resolution in ("at_par", "crossing", "strict"):
-        assert statuses(crossing, resolution) == ["member", "member"]
-        assert statuses(equal, resolution) == ["equivalent", "equivalent"]
-        assert statuses(half, resolution) == ["member", "equivalent"]
-    # Each leads for certain somewhere, while the relation at the third time is open.
-    open_third = evidence_of((60, 5), (5, 60), (10, 10))
-    assert statuses(open_third, "at_par") == statuses(open_third, "crossing") == ["member"] * 2
-    assert statuses(open_third, "strict") == ["undecided"] * 2
-    assert claims_of(open_third, "strict").open_at[:, 0, 1].tolist() == [False, False, True]
-
-
-def test_a_lead_at_every_time_is_no_settled_pair_before_it_is_dominance():
-    """A lead at one time takes less evidence than an elimination."""
-    nearly = evidence_of((9, 0), (9, 0))
-    assert (nearly.lead[:, 0, 1] >= log(20)).all()
-    assert statuses(nearly, "strict") == ["undecided"] * 2
-
-
 def test_the_error_is_shared_among_all_rivals_that_ever_come():
     for rivals in (0, 1, 4, 9, 50):
         now = [1 / multiplicity(rivals)] * rivals
@@ -256,7 +202,9 @@ def test_the_shares_of_a_race_with_newcomers_and_returns(errors):
             elif len(state.members.racing) > 2:
                 race.remove(name)
             present = race.pareto
-            log_k = question.log_thresholds(state.view(), present)
+            log_k = state.members.entries.log_thresholds(
+                present, question.certainty, whole_race=errors == "whole_race"
+            )
             multiplicities = np.exp(log_k) * (1 - question.certainty)
             for row, shares in zip(present, multiplicities.tolist(), strict=True):
                 for column, share in zip(present, shares, strict=True):
@@ -267,36 +215,6 @@ def test_the_shares_of_a_race_with_newcomers_and_returns(errors):
         assert max(totals) <= 1 + 1e-12
         if errors == "whole_race":
             assert sum(totals) <= 1 + 1e-12
-
-
-def test_without_the_decisive_instances_there_is_no_dominance():
-    truth = np.array([[1.5, 0.0], [1.2, 0.0]])
-    compared = 0
-    for seed in range(5):
-        rankings = pb.simulation.simulate_rankings(truth, 60, seed=seed, persistence=0.5)
-        dominated = [one for one in pb.assess(rankings) if one.kind == "dominated"]
-        for status in dominated:
-            kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
-            fewer = {one.algorithm: one.kind for one in pb.assess(rankings.take(kept))}
-            assert fewer[status.algorithm] != "dominated"
-            # And no instance less is enough: any other set of that size leaves more evidence.
-            some = [*kept, rankings.instances.index(status.decisive[0])]
-            back = {one.algorithm: one.kind for one in pb.assess(rankings.take(sorted(some)))}
-            assert back[status.algorithm] == "dominated"
-            compared += 1
-    assert compared > 2
-
-
-def test_without_the_decisive_instances_a_member_is_undecided():
-    truth = np.array([[1.5, 0.0], [0.0, 1.5]])
-    rankings = pb.simulation.simulate_rankings(truth, 80, persistence=0.5)
-    statuses = pb.assess(rankings)
-    assert [one.kind for one in statuses] == ["member", "member"]
-    for status in statuses:
-        kept = [k for k, name in enumerate(rankings.instances) if name not in status.decisive]
-        assert 0 < len(status.decisive) < 40
-        fewer = {one.algorithm: one.kind for one in pb.assess(rankings.take(kept))}
-        assert fewer[status.algorithm] == "undecided"
 
 
 @pytest.mark.parametrize("claim", ["leads", "at par", "at par somewhere", "better somewhere"])
@@ -417,27 +335,6 @@ def test_a_race_decides_by_e_values_and_without_a_posterior_as_well():
     assert "bad" in blind.eliminated
     assert blind.eliminated["bad"].probability is None
     assert restore(blind.events, fit=doubtful).pareto == blind.pareto
-
-
-@pytest.mark.parametrize(
-    ("won", "of", "said"), [(500, 1000, "is equivalent to b within 0.05"), (114, 200, "at par")]
-)
-def test_a_tie_without_a_common_time_is_not_called_equivalence(won, of, said):
-    """At the first time a wins this often, at the second one b does, and no lead is certain."""
-    wins = np.array([[[0, won], [of - won, 0]], [[0, of - won], [won, 0]]], dtype=float)
-    claims = Claims.from_e_values(
-        ["a", "b"],
-        [1.0, 2.0],
-        "time",
-        Evidence.from_outcomes(Outcomes(wins, np.zeros_like(wins)), 0.05),
-        log_k=np.full((2, 2), np.log(20)),
-        certainty=0.95,
-        resolution="at_par",
-    )
-    status = derive_verdicts(claims, 0.05)[0]
-    assert status.kind == "equivalent"
-    assert said in str(status)
-    assert claims.ties.any() == (status.since is not None) == ("equivalent" in str(status))
 
 
 def test_counts_by_instance_add_up_to_the_counts():

@@ -135,7 +135,7 @@ class Verdict(NamedTuple):
         """Return the verdict and its probability in a few words, without the algorithm's name.
 
         >>> Verdict("CSA", "member", 0.998).brief()
-        'member of the Pareto set (P = 0.998)'
+        'member (P = 0.998)'
         >>> Verdict("CSA", "undecided", 0.998, margin=0.1).brief()
         'likely worth running (P = 0.998)'
         """
@@ -149,7 +149,7 @@ class Verdict(NamedTuple):
         if self.kind == "member":
             doubts = self.probability is not None and self.probability < 0.5
             sure = f"{sure[:-1]}, so the posterior doubts it)" if doubts else sure
-            words = "member of the Pareto set" if self.margin is None else "worth running"
+            words = "member" if self.margin is None else "worth running"
             return f"{words}{sure}"
         if self.kind != "undecided" or self.probability is None:
             return f"{self.kind}{sure}"
@@ -174,7 +174,7 @@ class Verdict(NamedTuple):
         """
         name, brief = escape_text(self.algorithm), self.brief()
         if self.kind == "member" and self.margin is None:
-            brief = f"a {brief}"
+            brief = brief.replace("member", "a member of the Pareto set", 1)
         if self.kind == "equivalent" and self.margin is not None:
             rival = escape_text(self.rival or "")
             when = "at all times"

@@ -28,12 +28,14 @@ class Entries:
         self.latest += is_late
         numbers.append(self.latest)
 
-    def log_factors(self, names: Sequence[str], *, whole_race: bool = False) -> Floats:
-        """Return log-multiplicities m of the claim that row is ahead of column, for all pairs.
+    def log_thresholds(
+        self, names: Sequence[str], certainty: float, *, whole_race: bool = False
+    ) -> Floats:
+        """Return log e-values at which row eliminates column, for all pairs of algorithms.
 
-        An e-value needs K = m / (1 - certainty) (weighted Bonferroni). Over all rivals that an
-        algorithm ever meets, the reciprocals of m sum to at most 1; with ``whole_race`` they also
-        do so over all algorithms.
+        K = m / (1 - certainty), where m is the multiplicity of the test (weighted Bonferroni).
+        Over all rivals that an algorithm ever meets, the reciprocals of m sum to at most 1; with
+        ``whole_race`` they also do so over all algorithms.
         """
         initial = frozenset(name for name, numbers in self.numbers.items() if numbers[0] == 0)
 
@@ -50,4 +52,4 @@ class Entries:
             return multiplicity(len(met), later) * among
 
         factors = [[factor(rival, algorithm) for algorithm in names] for rival in names]
-        return np.log(np.array(factors))
+        return np.log(np.array(factors)) - np.log1p(-certainty)

@@ -54,7 +54,7 @@ class RaceTexts:
         >>> import numpy as np, polarbear as pb
         >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60)
         >>> table = pb.replay(runs).to_latex()
-        >>> "a2 & dominated by a1" in table, r"\toprule" in table
+        >>> "a2 & replaceable by a1" in table, r"\toprule" in table
         (True, True)
         """
         status, posterior = self.status, self.posterior

@@ -139,7 +139,7 @@ class RaceStatus:
     race of 2 algorithms after 0 rounds, 1 pair open
       racing      a, b
       eliminated  none
-      error       a given member of the Pareto set is ever eliminated with probability at most 0.05
+      error       an algorithm that you would miss is ever dropped with probability at most 0.05
       spent       0 runs, 0
     """
 

@@ -144,7 +144,7 @@ class Choice(Question):
         if posterior is None:
             return view.unchanged()
         names, weights = posterior.algorithms, np.array(self.preference.values)  # pyright: ignore
-        log_k = view.entries.log_factors(names) - np.log1p(-self.certainty)
+        log_k = view.entries.log_thresholds(names, self.certainty)
         choice = choose(posterior.ratings, weights, min(self.size, len(names)))
         evidence = preference_evidence(rankings, weights, self.epsilon, view.heaviest or 1.0)
         settled = (evidence.lead[0] >= log_k) | (evidence.par[0] >= log_k)

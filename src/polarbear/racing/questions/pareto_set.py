@@ -151,8 +151,8 @@ class ParetoSet(Question):
                 rankings.take([k for k, i in enumerate(rankings.instances) if class_of.get(i) == c])
                 for c in sorted(set(class_of.values()), key=natural_sort_key)
             ]
-        log_factor = view.entries.log_factors(
-            rankings.algorithms, whole_race=self.errors == "whole_race"
+        log_k = view.entries.log_thresholds(
+            rankings.algorithms, self.certainty, whole_race=self.errors == "whole_race"
         )
         heaviest = view.heaviest or 1.0
         # Weights and classes make counts that no number of instances can be compared with.
@@ -160,7 +160,7 @@ class ParetoSet(Question):
         shares = view.error_shares if is_plain or not view.error_shares.on_the_way else Shares()
         return Shown.of(
             tuple(compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts),
-            log_factor,
+            log_k,
             self.certainty,
             shares,
             n_used=view.n_used if shares.on_the_way else None,

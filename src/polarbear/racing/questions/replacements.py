@@ -27,30 +27,31 @@ class Shown(NamedTuple):
     def of(
         cls,
         standings: tuple[PairEvidence, ...],
-        log_factor: Floats,
+        log_k: Floats,
         certainty: float,
         shares: Shares,
         n_used: int | None,
     ) -> Self:
         """Return what the standings of all classes show.
 
-        ``log_factor`` (n, n) corrects the error of each pair for the other rivals. A test is for
-        pairs that ran on all ``n_used`` instances: who stopped before did so because of the data.
+        ``log_k`` (n, n): the logarithms of the e-values that each proof needs if all of the error
+        is for these. A test is for pairs that ran on all ``n_used`` instances: who stopped before
+        did so because of the data.
         """
         level = -np.log1p(-certainty)
-        log_k = log_factor + level - np.log(max(shares.on_the_way, 1e-300))
+        needed = log_k - np.log(max(shares.on_the_way, 1e-300))
         no_worse, better = [], []
         for one in standings:
-            on_stretches, on_average = one.proves(log_k)
+            on_stretches, on_average = one.proves(needed)
             if shares.now:
-                tested, tested_on_average = one.passes(shares.now * np.exp(-level - log_factor))
+                tested, tested_on_average = one.passes(shares.now * np.exp(-log_k))
                 if n_used is not None:
                     tested &= one.instances >= n_used
                     tested_on_average &= one.on_all_times >= n_used
                 on_stretches, on_average = on_stretches | tested, on_average | tested_on_average
             no_worse.append(on_stretches)
             better.append(on_average)
-        return cls(standings, log_k, float(level), tuple(no_worse), tuple(better))
+        return cls(standings, needed, float(level), tuple(no_worse), tuple(better))
 
     @property
     def replaces(self) -> Bools:
