@@ -34,7 +34,7 @@ from polarbear.cli.options import (
     parse_probability,
     parse_time,
 )
-from polarbear.cli.output import check_output_path, format_command
+from polarbear.cli.output import check_output_path, format_command, print_ribbon
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "saved": arguments.save,
     }
     print_answer(arguments, "\n".join(lines), plain, posterior=posterior, runs=runs)
+    if not arguments.json:
+        print_ribbon(polarbear.plots.ribbon_data(posterior))
     return 0
 
 

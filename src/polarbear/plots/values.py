@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.posterior import Posterior
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
@@ -24,7 +25,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     show_message,
 )
-from polarbear.plots.colours import Cast
 from polarbear.selection.preferences import Linear, Preference, evaluate_curves, to_preference
 from polarbear.selection.ratings import thin_draws
 

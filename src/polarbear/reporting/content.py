@@ -16,6 +16,7 @@ from polarbear._text import (
     format_unit,
     name_point,
 )
+from polarbear.data.colours import Cast
 from polarbear.data.losses import Losses
 from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.errors import DataError
@@ -36,7 +37,6 @@ from polarbear.plots.arguments import (
     get_posterior,
     get_times,
 )
-from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
 from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
