@@ -27,6 +27,9 @@ CERTAIN = 0.95
 MAX_SHOWN = 3
 """The number of algorithms whose probabilities are shown at each time."""
 
+MAX_STRETCHES = 2
+"""The most stretches of time of one leader that are listed in words."""
+
 MIN_OPACITY, PALE_SHARE = 0.3, 0.3
 """The opacity of the least certain leader, and the probability up to which it is that pale."""
 
@@ -204,4 +207,6 @@ class Ribbon(FrozenRecord):
             elif k == len(leads) - 1:
                 when = f"from {start}"
             parts.append(when if one.is_certain else f"perhaps {when}")
+        if len(parts) > MAX_STRETCHES:
+            return f"{parts[0]} and {len(parts) - 1} more stretches"
         return ", ".join(parts)

@@ -23,9 +23,11 @@ SCRIPT_NAMES = (
     "words",
     "selecting",
     "drawing",
+    "ribbon",
     "ratings",
     "budget",
-    "choice",
+    "answer",
+    "table",
     "pairs",
     "race",
     "facts",
@@ -48,8 +50,9 @@ def report(
 ) -> Path:
     """Write a report: one HTML file that needs only a browser, and no network.
 
-    It begins with the verdict in words. Its figures are interactive: set when you will stop, and
-    the page selects an algorithm as :func:`select` does, from the draws that it contains.
+    It begins with what to run, how certain that is, and the ribbon of what to run if you stop
+    earlier. Set when you will stop, and the page selects an algorithm as :func:`select` does, from
+    the draws that it contains.
 
     Parameters
     ----------
@@ -136,9 +139,8 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
     sentences = [
         *verdict["cautions"],
         verdict["summary"],
-        *(one["text"] for one in verdict["sentences"]),
-        *verdict["close"],
-        *content.get("by_instance", ()),
+        *(one["text"] for one in content["rows"]),
+        *content["by_instance"],
     ]
     parts = {
         "policy": "; ".join(rules),
