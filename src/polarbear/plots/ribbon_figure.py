@@ -141,7 +141,8 @@ def _label_cells(ax: Axes, data: Ribbon, edges: np.ndarray) -> None:
         text = format_name(name)
         if LETTER_WIDTH * TICK_FONT_POINTS * len(text) + 3 > room:
             continue
-        ground = blend(styles[name].colour, float(data.opacity[one.first : one.last + 1].mean()))
+        middle = (one.first + one.last) // 2
+        ground = blend(styles[name].colour, float(data.opacity[middle]))
         label = ax.text(
             float(ends[:, 0].mean()),
             0.5,
@@ -153,7 +154,7 @@ def _label_cells(ax: Axes, data: Ribbon, edges: np.ndarray) -> None:
             fontweight="bold",
             color=choose_ink(ground),
         )
-        if not one.is_certain:  # on hatches a name needs a ground of its own
+        if one.least < CERTAIN:  # on hatches a name needs a ground of its own
             label.set_bbox({"facecolor": ground, "edgecolor": "none", "pad": 0.6})
 
 
