@@ -268,7 +268,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         commands,
         "select",
         "which algorithm should I run, given what I know about my budget?",
-        "Say when you will stop; otherwise every unit of time counts the same. Times are numbers "
+        "Say when you will stop; otherwise every budget counts the same. Times are numbers "
         "in the clock of the data; if that counts seconds, 200ms, 90m, 2h and 1d are times too.",
         positionals="SOURCE",
         examples=(

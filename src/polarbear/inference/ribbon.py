@@ -17,7 +17,7 @@ from polarbear._text import (
     round_time,
 )
 from polarbear.data.frozen import FrozenRecord
-from polarbear.data.grid import is_log_axis
+from polarbear.data.time_axis import is_log_axis
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from polarbear._text import choose_precision, format_range, format_time
 from polarbear.data.colours import TEXT_COLOUR, Cast, Style
-from polarbear.data.grid import is_log_axis
+from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError, require
 from polarbear.plots.arguments import Floats
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
-from polarbear.data.grid import MIN_LOG_RATIO
 from polarbear.data.names import find_indices
+from polarbear.data.time_axis import MIN_LOG_RATIO
 from polarbear.errors import DataError, require
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.plots.arguments import Floats, find_nearest_time

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.posterior import Posterior
-from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
+from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior, get_times
 from polarbear.plots.canvas import (
     NO_DECISION_MESSAGE,
     NOTE_FONT_POINTS,
@@ -89,7 +89,7 @@ def values_data(
     >>> values_data(posterior, pb.preferences.final()).algorithms[0]
     'a3'
     """
-    checked_preference = to_preference(preference)
+    checked_preference = to_preference(preference, get_times(source)[0])
     linear = isinstance(checked_preference, Linear)
     posterior, cast = get_posterior(source), get_cast(source, certainty)
     if posterior is None:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from polarbear._text import choose_precision, format_count, format_range, format_unit, round_time
 from polarbear.data.colours import MAX_SEPARATED, Cast
-from polarbear.data.grid import is_log_axis
 from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses
 from polarbear.data.run_ends import format_counts, sum_counts
+from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError
 from polarbear.inference.findings import describe_pareto_set
 from polarbear.inference.instance_posterior import InstancePosterior
