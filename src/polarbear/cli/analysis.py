@@ -335,8 +335,8 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=("linear", "log"),
         default=None,
-        help="scale of time for --between: on log, 10 to 100 counts as much as 100 to 1000 "
-        "(linear)",
+        help="scale of time: on log, 10 to 100 counts as much as 100 to 1000 (with --between "
+        "linear, else that of figures)",
     )
 
 
@@ -392,7 +392,9 @@ def _make_preference(arguments: argparse.Namespace) -> Any:
         return preferences.at(arguments.at)
     if arguments.around is not None:
         return _make_log_normal(arguments.around)
-    return preferences.final() if arguments.final else preferences.between(scale=scale)
+    if arguments.final:
+        return preferences.final()
+    return preferences.between(scale=scale) if arguments.scale else None
 
 
 def _make_log_normal(time: float) -> Any:
