@@ -208,7 +208,7 @@ def test_failures_of_the_choice_stand_beside_the_answer(browser, tmp_path):
 
 PREFERENCES = [
     ("any", {}, "log", pb.preferences.between(scale="log")),
-    ("any", {}, "linear", None),
+    ("any", {}, "linear", pb.preferences.between()),
     ("upto", {"high": 200}, "linear", pb.preferences.between(100, 200)),
     ("range", {"low": 3000, "high": 10000}, "linear", pb.preferences.between(3000, 10000)),
     ("range", {"low": 150, "high": 5000}, "log", pb.preferences.between(150, 5000, scale="log")),
@@ -351,6 +351,19 @@ def test_values_are_shown_at_the_pointer(page):
     expect(page.locator("#tip")).to_be_hidden()
     page.click("text=Values as a table")
     expect(page.locator("#figures tbody tr")).to_have_count(30)
+
+
+@pytest.mark.slow
+def test_losses_are_curves_at_every_width(browser, posterior, tmp_path):
+    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 10)
+    losses = pb.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
+    path = pb.report(posterior, tmp_path / "losses.html", losses=losses)
+    with browsers.Visit(browser, path.as_uri()) as visit:
+        for width in (1440, 390):
+            visit.page.set_viewport_size({"width": width, "height": 844})
+            expect(visit.page.locator("#losses-plot .curve.worst")).to_have_count(3)
+            expect(visit.page.locator("#losses-plot")).to_be_visible()
+        assert visit.errors == []
 
 
 def test_arrow_keys_move_in_the_matrix(page):

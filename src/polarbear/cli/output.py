@@ -76,7 +76,7 @@ def print_ribbon(ribbon: Any) -> None:
     from polarbear.inference.ribbon_pictures import render_ribbon_text
 
     is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    width = min(shutil.get_terminal_size().columns - 20, 100) if is_coloured else 60
+    width = min(shutil.get_terminal_size().columns - 20, 100) if is_coloured else 72
     print(f"\n{render_ribbon_text(ribbon, max(width, 30), is_coloured=is_coloured)}")
 
 

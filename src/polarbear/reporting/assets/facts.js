@@ -34,7 +34,7 @@ function drawLosses() {
   byId("losses-table").replaceChildren(html("table", { class: "narrow" },
     html("thead", {}, html("tr", {}, ...losses.head.map((text, k) => html("th", { scope: "col", ...look(k) }, text)))),
     html("tbody", {}, ...losses.rows.map((row) => html("tr", {}, ...row.map((cell, k) => html("td", look(k), html("bdi", {}, cell))))))));
-  const root = byId("losses-plot"), width = root.clientWidth, known = [...losses.median, ...losses.worst].flat().filter((one) => one !== null);
+  const root = byId("losses-plot"), width = byId("losses").clientWidth, known = [...losses.median, ...losses.worst].flat().filter((one) => one !== null);
   root.hidden = !width || losses.times.length < 2 || !known.length;
   if (root.hidden) return;
   const edges = margins(width), height = 220, most = Math.max(...known), least = Math.min(...known.filter((one) => one > 0));
