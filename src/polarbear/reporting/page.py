@@ -135,12 +135,14 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
     ]
     # Names reach the page only as JSON in which no tag can begin, and as escaped text.
     data = json.dumps(content, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
-    verdict = content["verdict"]
+    verdict, classes = content["verdict"], (content["classes"] or {"each": ()})["each"]
     sentences = [
         *verdict["cautions"],
+        *(one["warning"] for one in content["rows"] if one["warning"]),
         verdict["summary"],
         *(one["text"] for one in content["rows"]),
         *content["by_instance"],
+        *(f"{one['name']}: run {one['ribbons']['linear']['says']}" for one in classes),
     ]
     parts = {
         "policy": "; ".join(rules),
