@@ -233,11 +233,13 @@ def test_the_page_selects_as_select_does(page, posterior):
         exact = {posterior.algorithms.index(one.algorithms[0]): one for one in selection.choices}
         # Two algorithms of equal value may be in either order because of rounding.
         assert selection.choice.score - exact[chosen].score < 0.003, (kind, risk)
+        is_close = selection.choice.score - selection.choices[1].score < 0.003
+        assert is_close or posterior.algorithms[chosen] == selection.algorithms[0]
         for code, (expected, sign, best, regret) in figures.items():
             assert float(expected) == pytest.approx(exact[code].expected, abs=6e-4)
             if best:
                 assert float(regret) == pytest.approx(exact[code].regret, abs=1e-3)
-                assert sign or int(best) / 100 == pytest.approx(exact[code].best, abs=0.03)
+                assert sign or int(best) / 100 == pytest.approx(exact[code].best, abs=0.025)
 
 
 def test_the_ribbon_shows_the_top_three_and_sets_the_budget(page, posterior):
