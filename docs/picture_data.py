@@ -19,6 +19,7 @@ import numpy as np
 import polarbear as pb
 from polarbear.coordinator.run_race import SolverRace
 from polarbear.plots import Cast
+from polarbear.reporting.content import make_document
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "studies"))
 
@@ -50,8 +51,12 @@ def replay_example() -> pb.plots.Evolution:
 
 
 def describe_first_answer() -> dict[str, Any]:
-    """The figure of the README."""
-    return {"ratings": pb.plots.ratings_data(fit_example())}
+    """The figure of the README, and the preview of links."""
+    posterior = fit_example()
+    return {
+        "ribbon": pb.plots.ribbon_data(posterior),
+        "ratings": pb.plots.ratings_data(posterior),
+    }
 
 
 def describe_figures() -> dict[str, Any]:
@@ -74,10 +79,13 @@ def describe_paper_figure() -> dict[str, Any]:
 
 
 def describe_report() -> dict[str, Any]:
-    """The first two sections of the report of the example."""
+    """The first screen of the report of the example."""
     posterior = fit_example()
+    content = make_document(posterior, certainty=CERTAINTY)
+    rows = zip(posterior.algorithms, content["rows"], strict=True)
     return {
-        "verdict": str(posterior.verdict(CERTAINTY)),
+        "rows": {name: f"{row['badge']}, {row['when']}" for name, row in rows},
+        "ribbon": pb.plots.ribbon_data(posterior),
         "ratings": pb.plots.ratings_data(posterior, certainty=CERTAINTY),
     }
 
@@ -154,6 +162,7 @@ def describe_race() -> dict[str, Any]:
 
 
 PICTURES: dict[str, Callable[[], dict[str, Any]]] = {
+    "docs/_static/preview.png": describe_first_answer,
     "docs/first-answer.png": describe_first_answer,
     "docs/how-to/constraints.png": describe_constraints,
     "docs/how-to/figures.png": describe_figures,

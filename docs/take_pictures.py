@@ -85,10 +85,26 @@ def figures(data: dict[str, Any], picture: Path) -> None:
 
 
 def first_answer(data: dict[str, Any], picture: Path) -> None:
-    """Draw the ratings of the example, for the README."""
-    sheet, ax = pyplot.subplots(figsize=(6.6, 3.3), layout="constrained")
-    pb.plots.ratings(data["ratings"], ax)
+    """Draw the ribbon and the ratings of the example, for the README."""
+    sheet, (top, below) = pyplot.subplots(
+        2, 1, figsize=(6.6, 4.0), layout="constrained", height_ratios=[1, 5]
+    )
+    pb.plots.ribbon(data["ribbon"], top)
+    pb.plots.ratings(data["ratings"], below)
     sheet.savefig(picture, dpi=150)
+    pyplot.close(sheet)
+    shrink(picture, 200)
+
+
+def preview(data: dict[str, Any], picture: Path) -> None:
+    """Draw what others see of a link to the pages: 1200 x 630 pixels."""
+    sheet, (top, below) = pyplot.subplots(
+        2, 1, figsize=(5.0, 2.625), layout="constrained", height_ratios=[2, 5]
+    )
+    sheet.suptitle("Which optimisation algorithm should I run?", fontsize=12, fontweight="bold")
+    pb.plots.ribbon(data["ribbon"], top)
+    pb.plots.ratings(data["ratings"], below)
+    sheet.savefig(picture, dpi=240)
     pyplot.close(sheet)
     shrink(picture, 200)
 
@@ -178,6 +194,8 @@ def take(name: str, data: dict[str, Any], folder: Path) -> None:
     """Take one picture, with files in a folder that all of them share."""
     picture, store, report = ROOT / name, folder / "race.db", folder / "report.html"
     match name.removeprefix("docs/"):
+        case "_static/preview.png":
+            preview(data, picture)
         case "first-answer.png":
             first_answer(data, picture)
         case "how-to/constraints.png":
@@ -190,14 +208,14 @@ def take(name: str, data: dict[str, Any], folder: Path) -> None:
             title = "Seven strategies on 60 problems"
             posterior = picture_data.fit_example()
             pb.report(posterior, report, title=title, certainty=picture_data.CERTAINTY)
-            shoot(report.as_uri(), picture, 1_250)
+            shoot(report.as_uri(), picture, 900)
         case "tutorials/report.png":
             here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
             here["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), here.get("PYTHONPATH", "")])
             page = ROOT / "docs" / "tutorials" / "i-have-data.md"
             if wrong := run_tutorials.follow(page, folder, here):
                 raise SystemExit("\n".join(wrong))
-            shoot(report.as_uri(), picture, 950)
+            shoot(report.as_uri(), picture, 800)
         case "how-to/terminal.svg":
             race(store, picture)  # which served.png shows at its end
         case "how-to/served.png":

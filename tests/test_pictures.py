@@ -62,7 +62,7 @@ def test_every_picture_of_a_page_is_taken_by_one_command(picture_data):
     shown = set()
     for page in pages:
         for target in re.findall(
-            r"(?:\]\(|:file: )([^)\s]+\.(?:png|svg))", page.read_text("utf-8")
+            r"(?:\]\(|:file: |og:image\": )([^)\s]+\.(?:png|svg))", page.read_text("utf-8")
         ):
             path = (page.parent / target).resolve()
             if path.is_relative_to(ROOT / "docs") or path.is_relative_to(ROOT / "paper"):

@@ -138,7 +138,17 @@ def test_a_function_of_time_gives_weights_and_nothing_means_any_time():
     meant = pb.select(ratings, pb.preferences.between(2, 10))
     assert said.algorithms == meant.algorithms
     assert_allclose(said.choice.score, meant.choice.score, atol=1e-9)
-    assert pb.select(ratings) == pb.select(ratings, pb.preferences.between())
+    assert pb.select(ratings) == pb.select(ratings, pb.preferences.between(scale="log"))
+
+
+def test_any_budget_is_weighted_on_the_scale_of_the_axis():
+    """On a log axis, linear weights would let the last tenth of the picture decide."""
+    truth = np.stack([np.linspace(2, -1, 9), np.linspace(-1, 0.5, 9)], axis=1)
+    for times, scale in ((np.geomspace(1, 1e4, 9), "log"), (np.linspace(0, 9, 9), "linear")):
+        rated = pb.fit(pb.simulation.simulate_rankings(truth, 60, times=times))
+        meant = pb.select(rated, pb.preferences.between(scale=scale))
+        assert pb.select(rated) == meant
+        assert pb.plots.values_data(rated).mean[0] == pytest.approx(meant.choice.expected)
 
 
 @pytest.mark.parametrize(

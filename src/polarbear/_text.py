@@ -157,6 +157,38 @@ def _append_unit(number: str, clock: str) -> str:
     return f"{number} {unit}".rstrip()
 
 
+def round_time(time: float, clock: str, digits: int) -> float:
+    """Round a time to a number of significant digits; of a precision target, its precision.
+
+    >>> round_time(4587.2, "evaluations", 2), round_time(0.026, "precision targets", 1)
+    (4600.0, 0.025)
+    """
+    if choose_precision(clock) == "reciprocal" and time:
+        return 1 / float(f"{1 / time:.{digits}g}")
+    return float(f"{time:.{digits}g}")
+
+
+def format_share(probability: float) -> str:
+    """Format a probability as a percentage, never rounded to 0 or 100 %.
+
+    >>> format_share(0.984), format_share(0.995), format_share(0.0)
+    ('98 %', '> 99 %', '< 1 %')
+    """
+    if probability > 0.99:
+        return "> 99 %"
+    return "< 1 %" if probability < 0.01 else f"{100 * probability:.0f} %"
+
+
+def format_share_range(low: float, high: float) -> str:
+    """Format a range of probabilities as percentages.
+
+    >>> format_share_range(0.9, 0.98), format_share_range(0.5, 1.0), format_share_range(0.9, 0.9)
+    ('90 to 98 %', '50 to > 99 %', '90 %')
+    """
+    first, last = format_share(low), format_share(high)
+    return first if first == last else f"{first.removesuffix(' %')} to {last}"
+
+
 MAX_TABLE_ROWS = 20
 
 SPARKLINE_WIDTH_PX, SPARKLINE_HEIGHT_PX = 120, 36

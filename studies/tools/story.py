@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import polarbear as pb
+from polarbear.data.colours import Cast
 from polarbear.plots.arguments import get_cast
-from polarbear.plots.colours import Cast
 from polarbear.plots.evolution import Evolution, evolution_data
 from polarbear.plots.rating_curves import RatingCurves, ratings_data
 from polarbear.plots.run_allocation import Allocation, allocation_data

@@ -167,8 +167,8 @@ def test_failures_of_a_recommended_algorithm_are_said_first():
     assert "Failed: 77 of 200 runs of fast (77 crashed)." in posterior.describe_methods()
     assert "323 cut, 77 crashed" in str(posterior)
     document = make_document(posterior)
-    assert document["about"].endswith("Runs: 323 cut, 77 crashed.")
-    assert document["verdict"]["cautions"] == [first]
+    assert ("77 of 400 runs failed (323 cut, 77 crashed)", "bad") in document["facts"]
+    assert document["rows"][document["algorithms"].index("fast")]["warning"] == first
     selection = pb.select(posterior, pb.preferences.at(10))
     assert selection.algorithms == ("fast",)
     assert selection.cautions == (first,)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear import plots
-from polarbear.plots.colours import MUTED_PAPER_COLOUR
+from polarbear.data.colours import MUTED_PAPER_COLOUR
 from polarbear.plots.labels import space_apart
 
 pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -5,6 +5,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.reporting.content import make_document
+from polarbear.reporting.page import render_document
 
 ALGORITHMS = ("a1", "a2", "a3")
 
@@ -71,7 +72,8 @@ def test_the_class_table_and_the_report(by_class):
     assert lines[0].startswith("large (")
     assert "the best at the end is a1 (P" in lines[0]
     content = make_document(by_class)
-    assert content["by_instance"] == lines
+    assert [one["name"] for one in content["classes"]["each"]] == ["large", "small"]
+    assert "<p>large: run a" in render_document(content)  # also without JavaScript
     assert content["algorithms"] == list(ALGORITHMS)
 
 

@@ -45,9 +45,13 @@ def test_the_document_has_the_whole_posterior(posterior):
     content = make_document(posterior, certainty=0.95)
     assert content["algorithms"] == list(posterior.algorithms)
     assert [content["algorithms"][k] for k in content["pareto"]] == list(posterior.pareto(0.95))
-    sentences = [one["text"] for one in content["verdict"]["sentences"]]
-    last = [*content["verdict"]["close"], content["verdict"]["summary"]]
-    assert "\n".join([*sentences, *last]) == str(posterior.verdict(0.95))
+    said = str(posterior.verdict(0.95))
+    assert all(row["text"] in said for row in content["rows"])
+    assert content["verdict"]["summary"] in said
+    worth = posterior.prob_in_pareto()
+    assert [row["probability"] for row in content["rows"]] == [worth[a] for a in ("a1", "a2", "a3")]
+    assert [row["badge"] for row in content["rows"]] == ["worth running", "worth running", "drop"]
+    assert content["rows"][2]["when"].startswith("never: ")
     assert_allclose(unpacked(content["ratings"]["mean"]), posterior.mean(), atol=1e-6)
     assert_allclose(unpacked(content["ratings"]["best"]) / 65535, posterior.prob_best(), atol=1e-5)
     ahead = unpacked(content["pairs"]["ahead"]) / 65535
@@ -58,6 +62,71 @@ def test_the_document_has_the_whole_posterior(posterior):
     assert (shipped["until"], shipped["since"]) == (crossing.until, crossing.since)
     assert shipped["up"] is False
     assert content["race"] is None
+
+
+def make_runs_that_fail(share):
+    """Return runs on 40 instances; "a" is the best, and this share of its runs crashed."""
+    rng = np.random.default_rng(0)
+    records = [
+        {
+            "algorithm": name,
+            "instance": f"i{instance}",
+            "time": time,
+            "value": 3 * k + rng.normal() - 5 * np.log10(time),
+            "status": "crashed" if name == "a" and instance < 40 * share else "cut",
+        }
+        for instance in range(40)
+        for k, name in enumerate("abc")
+        for time in (1, 10, 100, 1000)
+    ]
+    columns = {name: [one[name] for one in records] for name in records[0]}
+    return pb.Runs.from_frame(columns, direction="minimize", status="status", clock="evaluations")
+
+
+def test_failed_runs_are_in_the_first_line_and_in_the_row():
+    content = make_document(pb.fit(make_runs_that_fail(0.2)))
+    facts = dict(content["facts"])
+    assert facts["8 of 120 runs failed (112 cut, 8 crashed)"] == "bad"
+    row = content["rows"][0]
+    assert (row["runs"], row["failed"], row["counts"]) == (40, 8, {"cut": 32, "crashed": 8})
+    assert row["warning"].startswith("a failed in 8 of 40 runs (8 crashed). A failed run keeps")
+    assert content["verdict"]["cautions"] == []  # it is said beside the answer, once
+    assert content["rows"][1]["warning"] == ""
+    few = make_document(pb.fit(make_runs_that_fail(0.05)))
+    assert few["rows"][0]["warning"] == ""
+    complete = make_document(pb.fit(make_runs_that_fail(0)))
+    assert complete["facts"][2] == ("120 runs, all complete", "")
+
+
+def test_the_ribbon_of_the_page_is_that_of_the_figure(posterior):
+    content = make_document(posterior)
+    for scale in ("log", "linear"):
+        ribbon = pb.plots.ribbon_data(posterior, time=scale)
+        shipped = content["ribbons"][scale]
+        assert_allclose(shipped["edges"], ribbon.edges)
+        assert shipped["top"] == ribbon.top.tolist()
+        assert [one["start"] for one in shipped["leads"][1:]] == ribbon.switches
+        assert shipped["says"] == ribbon.describe()
+    assert content["is_log"]
+
+
+def test_classes_have_ribbons_of_their_own():
+    truth = np.repeat([[[2.0, 0.0], [0.0, 2.0]]], 60, axis=1)
+    rankings = pb.simulation.simulate_rankings(np.repeat(truth, 2, axis=0), 120)
+    families = {"instance": rankings.instances, "family": ["easy"] * 60 + ["hard"] * 60}
+    posterior = pb.fit(rankings.with_instance_data(families), classes="family")
+    classes = make_document(posterior)["classes"]
+    assert classes["differ"] > 0.95
+    leaders = {one["name"]: one["ribbons"]["linear"]["top"][0][0] for one in classes["each"]}
+    assert leaders == {"easy": 0, "hard": 1}
+
+
+def test_losses_are_curves_of_known_values(posterior):
+    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 10)
+    losses = pb.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
+    shipped = make_document(posterior, losses=losses)["losses"]
+    assert_allclose(shipped["median"], losses.quantile(0.5).T)
+    assert shipped["algorithms"] == [0, 1, 2]
 
 
 def test_packed_draws_keep_moments_and_leave_out_what_is_never_chosen(posterior):
@@ -117,7 +186,7 @@ def test_the_document_of_a_race_has_its_history(replay):
         content["algorithms"].index(name) for name in replay.eliminated
     }
     assert unpacked(content["race"]["dominance"]).shape == (replay.rounds, 3)
-    assert {one["status"] for one in content["verdict"]["sentences"]} == {"member", "dominated"}
+    assert {row["badge"] for row in content["rows"]} == {"worth running", "drop"}
     assert sum(one["runs"] for one in content["race"]["allocation"]) == replay.n_runs
     assert make_document(replay)["race"]["dominance"] is None  # no refits, no time spent
     again = pb.Race.from_events(replay.events)
@@ -131,14 +200,13 @@ def test_the_statuses_of_a_race_are_those_that_the_race_gave():
     n_different = 0
     for certainty in (0.55, 0.95):
         content = make_document(replay, certainty=certainty)
-        sentences = {
-            content["algorithms"][one["algorithm"]]: one for one in content["verdict"]["sentences"]
-        }
-        assert list(sentences) == [one.algorithm for one in replay.verdicts()]
+        sentences = dict(zip(content["algorithms"], content["rows"], strict=True))
+        assert sentences.keys() == {one.algorithm for one in replay.verdicts()}
         by_posterior = {one.algorithm: one for one in replay.posterior.verdicts(certainty)}
         for name, one in sentences.items():
             verdict = replay.verdict(name)
-            assert one["status"] == verdict.kind
+            tones = {"member": "good", "equivalent": "good", "undecided": "doubt"}
+            assert one["tone"] == tones.get(verdict.kind, "")
             if name not in by_posterior:
                 assert one["text"] == f"{verdict}."
             elif by_posterior[name].kind != verdict.kind:
@@ -153,7 +221,7 @@ def test_where_proof_and_posterior_of_a_race_differ_the_report_says_so():
     truth, times = np.array([[0.9, 0.0, 0.0]] + [[0.0, 0.0, 0.05]] * 11), np.geomspace(10, 2000, 12)
     runs = pb.simulation.simulate_runs(truth, 600, 3, times, persistence=0.5)
     content = make_document(pb.replay(runs, times=times, question=pb.ParetoSet()))
-    (text,) = (one["text"] for one in content["verdict"]["sentences"] if one["algorithm"] == 2)
+    text = content["rows"][2]["text"]
     assert "a3 is at par with a1 within 0.1 at some times, and not proven to be ahead at a" in text
     assert "By the posterior of the same runs alone, a3 is a member of the Pareto set (P = " in text
     assert "certain" not in text
@@ -167,9 +235,10 @@ def test_a_report_after_the_end_says_what_the_undecided_lack():
     sure = [one for one in undecided if one.probability > 0.95]
     assert replay.ended == "no instances left"
     assert sure
-    texts = {one["algorithm"]: one["text"] for one in content["verdict"]["sentences"]}
     for one in undecided:
-        text = texts[content["algorithms"].index(one.algorithm)]
+        row = content["rows"][content["algorithms"].index(one.algorithm)]
+        text = row["text"]
+        assert (row["badge"] == "likely worth running, not proven") == (one in sure)
         assert " that it is a member" in text
         assert ("member, which is not proven): not settled with " in text) == (one in sure)
         assert " that it is a member" in one.brief()
@@ -194,8 +263,8 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     content = make_document(race)
     assert content["algorithms"] == ["a", "b"]
-    nothing = {"cautions": [], "sentences": [], "summary": "Nothing is decided yet.", "close": []}
-    assert content["verdict"] == nothing
+    assert content["verdict"] == {"cautions": [], "summary": "Nothing is decided yet."}
+    assert [row["badge"] for row in content["rows"]] == ["not compared"] * 2
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))
     assert make_document(race)["race"]["facts"]["under way"] == "13 runs: b (7), a (6)"

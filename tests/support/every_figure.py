@@ -72,6 +72,7 @@ def cases() -> Iterator[Case]:
 
 
 FIGURES: dict[str, Callable[[Case], Any]] = {
+    "ribbon": lambda case: plots.ribbon(case.posterior, columns=case.columns),
     "ratings": lambda case: plots.ratings(case.posterior, truth=case.truth, columns=case.columns),
     "ratings_linear": lambda case: plots.ratings(
         case.posterior, time="linear", columns=case.columns
@@ -119,7 +120,14 @@ def draw() -> Iterator[tuple[str, Any]]:
             found = pb.calibrate(case.rankings, replicates=40)
             yield f"{case.name}-calibration", plots.calibration(found)
     race = pb.Race(["a", "b", "c"], [1, 10, 100], direction="minimize")
-    for figure in (plots.ratings, plots.values, plots.evolution, plots.allocation, plots.pairs):
+    for figure in (
+        plots.ribbon,
+        plots.ratings,
+        plots.values,
+        plots.evolution,
+        plots.allocation,
+        plots.pairs,
+    ):
         yield f"empty-{figure.__name__}", figure(race)
 
 

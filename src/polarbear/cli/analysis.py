@@ -34,7 +34,7 @@ from polarbear.cli.options import (
     parse_probability,
     parse_time,
 )
-from polarbear.cli.output import check_output_path, format_command
+from polarbear.cli.output import check_output_path, format_command, print_ribbon
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -194,6 +194,8 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "saved": arguments.save,
     }
     print_answer(arguments, "\n".join(lines), plain, posterior=posterior, runs=runs)
+    if not arguments.json:
+        print_ribbon(polarbear.plots.ribbon_data(posterior))
     return 0
 
 
@@ -266,7 +268,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         commands,
         "select",
         "which algorithm should I run, given what I know about my budget?",
-        "Say when you will stop; otherwise every unit of time counts the same. Times are numbers "
+        "Say when you will stop; otherwise every budget counts the same. Times are numbers "
         "in the clock of the data; if that counts seconds, 200ms, 90m, 2h and 1d are times too.",
         positionals="SOURCE",
         examples=(
@@ -333,8 +335,8 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
         "--scale",
         choices=("linear", "log"),
         default=None,
-        help="scale of time for --between: on log, 10 to 100 counts as much as 100 to 1000 "
-        "(linear)",
+        help="scale of time: on log, 10 to 100 counts as much as 100 to 1000 (with --between "
+        "linear, else that of figures)",
     )
 
 
@@ -390,7 +392,9 @@ def _make_preference(arguments: argparse.Namespace) -> Any:
         return preferences.at(arguments.at)
     if arguments.around is not None:
         return _make_log_normal(arguments.around)
-    return preferences.final() if arguments.final else preferences.between(scale=scale)
+    if arguments.final:
+        return preferences.final()
+    return preferences.between(scale=scale) if arguments.scale else None
 
 
 def _make_log_normal(time: float) -> Any:

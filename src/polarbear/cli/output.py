@@ -68,6 +68,18 @@ def hide_passwords(text: str) -> str:
     return _PASSWORD.sub(r"\1", text)
 
 
+def print_ribbon(ribbon: Any) -> None:
+    """Print what to run if you stop here: in colour on a terminal, else in letters."""
+    import os
+    import shutil
+
+    from polarbear.inference.ribbon_pictures import render_ribbon_text
+
+    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    width = min(shutil.get_terminal_size().columns - 20, 100) if is_coloured else 72
+    print(f"\n{render_ribbon_text(ribbon, max(width, 30), is_coloured=is_coloured)}")
+
+
 def check_output_path(path: str) -> None:
     """Raise an error if a path cannot be written to, before its content is computed."""
     folder = Path(path).parent

@@ -1,6 +1,6 @@
 """``Findings``: what a posterior says of all algorithms, as text and as a table of a notebook."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,6 +15,8 @@ from polarbear._text import (
     name_point,
     render_card,
 )
+from polarbear.inference.ribbon import Ribbon
+from polarbear.inference.ribbon_pictures import render_ribbon_svg
 from polarbear.inference.verdicts import Kind, Verdict, format_probability
 
 Floats = NDArray[np.float64]
@@ -22,6 +24,16 @@ Floats = NDArray[np.float64]
 
 MIN_BEST_MARGIN = 0.1
 """An algorithm is called most likely the best if its P(best) exceeds all others by this."""
+
+
+VERDICT_WORDS: Mapping[str, str] = {
+    "member": "worth running",
+    "equivalent": "tied",
+    "dominated": "drop",
+    "replaceable": "drop",
+    "chosen": "run it",
+}
+"""What pages and screens say in place of a kind of verdict; other kinds are words already."""
 
 
 class Crossing(NamedTuple):
@@ -58,9 +70,20 @@ class Findings:
         return str(self)
 
     def _repr_html_(self) -> str:
-        rows = [[one.algorithm, one.kind, one.text] for one in describe_algorithms(self)]
-        text = "\n".join(self.cautions)
-        return render_card(text, ["algorithm", "verdict", "why"], rows, summarise(self))
+        ribbon = Ribbon.of(self.algorithms, self.times, self.clock, self.best)
+        code = {name: k for k, name in enumerate(self.algorithms)}
+        rows = [
+            [
+                one.algorithm,
+                VERDICT_WORDS.get(one.kind, one.kind),
+                ribbon.describe_when(code[one.algorithm]) or "never",
+                one.text,
+            ]
+            for one in describe_algorithms(self)
+        ]
+        head = ["algorithm", "verdict", "most likely the best", "why"]
+        card = render_card("\n".join(self.cautions), head, rows, summarise(self))
+        return f"<div>{render_ribbon_svg(ribbon)}{card}</div>"
 
 
 class Sentence(NamedTuple):

@@ -4,6 +4,8 @@
 and ``pb.plots.ratings_data(posterior)`` returns the numbers in the figure.
 """
 
+from polarbear.data.colours import Cast, Style, set_colours
+from polarbear.inference.ribbon import Lead, Ribbon
 from polarbear.plots.canvas import figsize, save_figure
 from polarbear.plots.classical import (
     Aocc,
@@ -16,7 +18,6 @@ from polarbear.plots.classical import (
     ecdf,
     ecdf_data,
 )
-from polarbear.plots.colours import Cast, Style, set_colours
 from polarbear.plots.crossings import CrossingMap, crossings, crossings_data
 from polarbear.plots.evolution import Evolution, evolution, evolution_data
 from polarbear.plots.gap import Bounds, Gaps, bounds, bounds_data, gaps, gaps_data
@@ -34,6 +35,7 @@ from polarbear.plots.instance_figures import (
 from polarbear.plots.pair_matrix import Pairs, pairs, pairs_data
 from polarbear.plots.rating_curves import RatingCurves, rating_panels, ratings, ratings_data
 from polarbear.plots.reliability import CalibrationCurve, calibration, calibration_data
+from polarbear.plots.ribbon_figure import ribbon, ribbon_data
 from polarbear.plots.run_allocation import Allocation, allocation, allocation_data
 from polarbear.plots.values import Values, values, values_data
 
@@ -51,8 +53,10 @@ __all__ = [
     "Evolution",
     "FeatureCurve",
     "Gaps",
+    "Lead",
     "Pairs",
     "RatingCurves",
+    "Ribbon",
     "Style",
     "Values",
     "allocation",
@@ -85,6 +89,8 @@ __all__ = [
     "rating_panels",
     "ratings",
     "ratings_data",
+    "ribbon",
+    "ribbon_data",
     "save_figure",
     "set_colours",
     "values",

@@ -4,10 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_range
+from polarbear.data.colours import Cast
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.inference.posterior import Posterior
-from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
 
 Floats = NDArray[np.float64]

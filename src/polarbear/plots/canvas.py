@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from polarbear._text import choose_precision, format_range, format_time
+from polarbear.data.colours import TEXT_COLOUR, Cast, Style
+from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError, require
 from polarbear.plots.arguments import Floats
-from polarbear.plots.colours import TEXT_COLOUR, Cast, Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,9 +31,6 @@ AXIS_FONT_POINTS, TICK_FONT_POINTS, NOTE_FONT_POINTS, MIN_FONT_POINTS = 8.0, 7.0
 
 NOTE_COLOUR = "#6e6e6e"
 """The colour of notes, and of names whose lines are grey."""
-
-MIN_LOG_RATIO = 100
-"""An axis is logarithmic if its last value is at least this multiple of its first."""
 
 CLOCK_LABELS = {
     "time": "Time",
@@ -147,8 +145,7 @@ def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto"
         raise DataError(
             f"a log axis cannot show {format_range(first, first, clock)}: use time='linear'"
         )
-    wide = first > 0 and last >= MIN_LOG_RATIO * first
-    log = scale == "log" or (scale == "auto" and (wide or is_log_grid(times)))
+    log = scale == "log" or (scale == "auto" and is_log_axis(times))
     ax.set_xlabel(format_clock(clock))
     if log:
         ax.set_xscale("log")
@@ -162,22 +159,6 @@ def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto"
     if last > first:
         ax.set_xlim(first, last)
     return log
-
-
-def is_log_grid(times: Floats) -> bool:
-    """Return whether times are evenly spaced on a logarithmic rather than a linear scale.
-
-    >>> is_log_grid(np.geomspace(5, 50, 9)), is_log_grid(np.linspace(5, 50, 9))
-    (True, False)
-    """
-    if len(times) < 3 or not times[0] > 0:
-        return False
-    even = np.linspace(0, 1, len(times))
-
-    def unevenness(position: Floats) -> float:
-        return float(np.abs((position - position[0]) / (position[-1] - position[0]) - even).max())
-
-    return unevenness(np.log(times)) < 0.25 * unevenness(times)
 
 
 def set_log_ticks(axis: Any, first: float, last: float) -> None:

@@ -15,15 +15,16 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import format_count
 from polarbear.data import grid
+from polarbear.data.colours import TEXT_COLOUR, Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.levels import keep_one_value
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs
 from polarbear.data.targets import Targets, find_hitting_times
+from polarbear.data.time_axis import MIN_LOG_RATIO
 from polarbear.errors import DataError, require, warn
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
-    MIN_LOG_RATIO,
     Axes,
     Columns,
     TimeScale,
@@ -40,7 +41,6 @@ from polarbear.plots.canvas import (
     set_time_axis,
     show_message,
 )
-from polarbear.plots.colours import TEXT_COLOUR, Cast
 from polarbear.plots.labels import LineEnd, label_line_ends
 
 BOOTSTRAP_SAMPLES = 500

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polarbear._text import format_time
+from polarbear.data.colours import TEXT_COLOUR, Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
@@ -25,7 +26,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     set_time_axis,
 )
-from polarbear.plots.colours import TEXT_COLOUR, Cast
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polarbear.data.colours import TEXT_COLOUR, Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.errors import require
 from polarbear.plots.arguments import Bools, Floats, Ints, check_race, get_cast
@@ -25,7 +26,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     show_message,
 )
-from polarbear.plots.colours import TEXT_COLOUR, Cast
 from polarbear.plots.labels import LineEnd, label_line_ends, space_apart
 from polarbear.racing.race import Race
 from polarbear.selection.ratings import thin_draws

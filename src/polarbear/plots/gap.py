@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from polarbear.data import grid
+from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.levels import check_one_value
 from polarbear.data.names import find_indices
@@ -26,7 +27,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     set_time_axis,
 )
-from polarbear.plots.colours import Cast
 from polarbear.plots.labels import LineEnd, label_line_ends
 
 MIN_KNOWN_SHARE = 0.9

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
+from polarbear.data.time_axis import MIN_LOG_RATIO
 from polarbear.errors import DataError, require
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.plots.arguments import Floats, find_nearest_time
 from polarbear.plots.canvas import (
-    MIN_LOG_RATIO,
     NOTE_FONT_POINTS,
     TICK_FONT_POINTS,
     Axes,
@@ -33,7 +34,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     set_log_ticks,
 )
-from polarbear.plots.colours import Cast
 from polarbear.plots.labels import LineEnd, label_line_ends
 
 CURVE_POINTS, MAP_POINTS = 25, 16

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear.data.colours import Style
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
     MIN_FONT_POINTS,
@@ -17,7 +18,6 @@ from polarbear.plots.canvas import (
     get_text_colour,
     measure_axes,
 )
-from polarbear.plots.colours import Style
 
 LINE_SPACING = 1.3
 """Distance between lines of text, in multiples of the font size."""

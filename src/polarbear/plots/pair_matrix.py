@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.dominance import check_certainty
 from polarbear.plots.arguments import (
@@ -33,7 +34,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     show_message,
 )
-from polarbear.plots.colours import Cast
 
 MAX_WRITTEN_ALGORITHMS = 12
 """The matrix has written probabilities up to this number of algorithms."""

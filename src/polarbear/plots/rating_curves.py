@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear.data.colours import MUTED_PAPER_COLOUR, TEXT_COLOUR, Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError
@@ -29,7 +30,6 @@ from polarbear.plots.canvas import (
     set_time_axis,
     show_message,
 )
-from polarbear.plots.colours import MUTED_PAPER_COLOUR, TEXT_COLOUR, Cast
 from polarbear.plots.labels import LineEnd, label_line_ends
 
 MAX_PANELS = 24

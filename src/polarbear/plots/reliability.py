@@ -8,10 +8,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from polarbear.data.colours import TEXT_COLOUR
 from polarbear.data.frozen import FrozenRecord
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import NOTE_COLOUR, TICK_FONT_POINTS, Axes, Columns, prepare_axes
-from polarbear.plots.colours import TEXT_COLOUR
 
 ClaimKind = Literal["ahead", "everywhere"]
 

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import format_time
 from polarbear.data import grid
+from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.runs import Runs
 from polarbear.errors import require
@@ -28,7 +29,6 @@ from polarbear.plots.canvas import (
     set_time_axis,
     show_message,
 )
-from polarbear.plots.colours import Cast
 from polarbear.racing.events import Told
 from polarbear.racing.extended_runs import sum_costs
 from polarbear.racing.race import Race

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from polarbear.data.colours import Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.posterior import Posterior
-from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
+from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior, get_times
 from polarbear.plots.canvas import (
     NO_DECISION_MESSAGE,
     NOTE_FONT_POINTS,
@@ -24,7 +25,6 @@ from polarbear.plots.canvas import (
     prepare_axes,
     show_message,
 )
-from polarbear.plots.colours import Cast
 from polarbear.selection.preferences import Linear, Preference, evaluate_curves, to_preference
 from polarbear.selection.ratings import thin_draws
 
@@ -89,7 +89,7 @@ def values_data(
     >>> values_data(posterior, pb.preferences.final()).algorithms[0]
     'a3'
     """
-    checked_preference = to_preference(preference)
+    checked_preference = to_preference(preference, get_times(source)[0])
     linear = isinstance(checked_preference, Linear)
     posterior, cast = get_posterior(source), get_cast(source, certainty)
     if posterior is None:

@@ -9,24 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import (
-    choose_precision,
-    format_count,
-    format_range,
-    format_unit,
-    name_point,
-)
+from polarbear._text import choose_precision, format_count, format_range, format_unit, round_time
+from polarbear.data.colours import MAX_SEPARATED, Cast
+from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses
 from polarbear.data.run_ends import format_counts, sum_counts
+from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError
-from polarbear.inference.findings import (
-    Findings,
-    Sentence,
-    count_members,
-    describe_algorithms,
-    describe_close_times,
-    describe_pareto_set,
-)
+from polarbear.inference.findings import describe_pareto_set
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.versions import software_versions
@@ -36,12 +26,15 @@ from polarbear.plots.arguments import (
     get_posterior,
     get_times,
 )
-from polarbear.plots.colours import Cast
 from polarbear.racing.race import Race
+from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
 from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
+
+MIN_SHOWN_BEST = 0.05
+"""An algorithm that is the best somewhere with at least this probability is in colour."""
 
 MAX_PAIRS = 1000
 """The most pairs in the table; of more, those that decide the Pareto set are kept."""
@@ -88,8 +81,12 @@ def make_document(
     ('Three algorithms', ['a1', 'a2', 'a3'])
     """
     by_instance: list[str] = []
+    classes: dict[str, Any] | None = None
     if isinstance(subject, InstancePosterior):
-        by_instance = subject.verdict(0.99 if certainty is None else certainty).splitlines()
+        if isinstance(subject.basis, ClassBasis) and len(subject.basis.classes) > 1:
+            classes = _collect_classes(subject)
+        else:
+            by_instance = subject.verdict(0.99 if certainty is None else certainty).splitlines()
         subject = subject.population()
     if not isinstance(subject, Posterior | Race):
         raise DataError(
@@ -113,18 +110,18 @@ def make_document(
         "kind": DOCUMENT_KIND,
         "version": DOCUMENT_VERSION,
         "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
-        "about": _describe_comparison(names, posterior, times, clock),
-        "runs": [one._asdict() for one in posterior.ends] if posterior else [],
+        "facts": _collect_facts(names, posterior, times, clock),
         "certainty": certainty,
         "clock": format_unit(clock, "time"),
         "digits": choose_precision(clock),
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
-        "looks": _collect_styles(names, cast),
-        "verdict": _collect_verdict(posterior, racing, certainty, names),
+        "looks": _collect_styles(names, cast, posterior),
+        "verdict": _collect_verdict(posterior, racing, certainty),
+        "rows": collect_rows(posterior, racing, certainty, names),
         "by_instance": by_instance,
-        "losses": losses
-        and {"title": losses.title, "head": losses.headings(), "rows": losses.rows()},
+        "classes": classes,
+        "losses": losses and _collect_losses(losses, names),
         "race": describe_race(racing, names, refits) if racing else None,
         "ended": racing.ended if racing else None,
         "provenance": provenance_lines,
@@ -135,83 +132,87 @@ def make_document(
     return content
 
 
-def _describe_comparison(
+def _collect_facts(
     names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str
-) -> str:
-    """Return one line with the numbers of algorithms, instances and times."""
-    on = (
-        f"compared on {format_count(posterior.instances, 'instance')}"
-        if posterior
-        else "to be compared"
-    )
-    points = format_count(len(times), name_point(clock))
-    where = f"at {points}: {format_range(times[0], times[-1], clock)}"
-    about = f"{format_count(len(names), 'algorithm')} {on} {where}."
-    counts = sum_counts(posterior.ends) if posterior else {}
-    return f"{about} Runs: {format_counts(counts)}." if counts else about
+) -> list[tuple[str, str]]:
+    """Return the facts of the first line, each with its tone: "bad" if runs failed."""
+    facts = [(format_count(len(names), "algorithm"), "")]
+    if posterior:
+        if posterior.instances:  # not known of a posterior made by hand
+            facts.append((format_count(posterior.instances, "instance"), ""))
+        n_runs = sum(one.n_runs for one in posterior.ends)
+        n_failed = sum(one.n_failed for one in posterior.ends)
+        if n_failed:
+            counts = format_counts(sum_counts(posterior.ends))
+            facts.append((f"{n_failed:,} of {n_runs:,} runs failed ({counts})", "bad"))
+        elif n_runs:
+            facts.append((f"{format_count(n_runs, 'run')}, all complete", ""))
+    first, last = (round_time(float(times[k]), clock, 3) for k in (0, -1))
+    return [*facts, (format_range(first, last, clock), "")]
 
 
 def _collect_verdict(
-    posterior: Posterior | None, racing: Race | None, certainty: float, names: list[str]
+    posterior: Posterior | None, racing: Race | None, certainty: float
 ) -> dict[str, Any]:
-    """Return a sentence on each algorithm, from the posterior or the race."""
+    """Return what a reader must know first, and the state of a race or of the set in a line."""
     found = posterior.verdict(certainty) if posterior else None
-    race = racing if racing is not None else None
-    if race is not None:
-        sentences = _describe_race_verdicts(race, found)
-    else:
-        sentences = describe_algorithms(found) if found else []
-    sentences_data = [
-        {"algorithm": names.index(one.algorithm), "status": one.kind, "text": one.text}
-        for one in sentences
-    ]
-    close_pairs = describe_close_times(found) if found else []
-    cautions = [*found.cautions] if found else []
-    if race is None:
-        return {
-            "cautions": cautions,
-            "sentences": sentences_data,
-            "summary": describe_pareto_set(found) if found else "",
-            "close": close_pairs,
-        }
-    state = describe_end(race.status)
-    summary = f"{state[:1].upper()}{state[1:]}."
-    if race.rounds and race.status.is_about_set:
-        summary = f"{count_members(len(race.pareto), len(names))} {summary}"
+    # What failures did is said beside the answer, where it is about the algorithm to run.
+    failures = {f"{one.describe_failures()}." for one in posterior.ends} if posterior else set()
+    cautions = [text for text in found.cautions if text not in failures] if found else []
+    if racing is None:
+        return {"cautions": cautions, "summary": describe_pareto_set(found) if found else ""}
+    state = describe_end(racing.status)
+    return {"cautions": cautions, "summary": f"{state[:1].upper()}{state[1:]}."}
+
+
+def _collect_classes(subject: InstancePosterior) -> dict[str, Any]:
+    """Return the ribbon and the mean ratings on each class, and P(ratings differ)."""
+    counts = subject.count_by_class()
     return {
-        "cautions": cautions,
-        "sentences": sentences_data,
-        "summary": summary,
-        "close": close_pairs,
+        "differ": 1 - float(np.mean(subject.tau == 0)),
+        "each": [
+            {
+                "name": name,
+                "instances": counts[name],
+                "ribbons": collect_ribbons(posterior),
+                "mean": pack_array(posterior.mean()),
+            }
+            for name, posterior in subject.by_class().items()
+        ],
     }
 
 
-def _describe_race_verdicts(race: Race, found: Findings | None) -> list[Sentence]:
-    """Return a sentence with the verdict of a race about each algorithm.
+def _collect_losses(losses: Losses, names: Sequence[str]) -> dict[str, Any]:
+    """Return the losses as a table, and the median and the worst tenth as curves (n, T)."""
+    known = {name: k for k, name in enumerate(names)}
 
-    A posterior that is analysed once may make claims that the race, which tests after every round,
-    does not make. Where both agree the sentence is that of the posterior, which also says when the
-    algorithm is the best. Where they differ, the claim of the posterior follows as such.
+    def to_curves(values: Floats) -> list[list[float | None]]:
+        return [[x if np.isfinite(x) else None for x in curve] for curve in values.T.tolist()]
+
+    return {
+        "title": losses.title,
+        "head": losses.headings(),
+        "rows": losses.rows(),
+        "times": losses.times.tolist(),
+        "algorithms": [known.get(name, -1) for name in losses.algorithms],
+        "median": to_curves(losses.quantile(0.5)),
+        "worst": to_curves(losses.worst()),
+    }
+
+
+def _collect_styles(
+    names: Sequence[str], cast: Cast, posterior: Posterior | None
+) -> list[dict[str, Any]]:
+    """Return the colour and dashes of each algorithm, the same as in figures.
+
+    Of many algorithms, those are grey that are neither in the Pareto set nor ever likely the best.
     """
-    if not race.rounds:
-        return []
-    by_posterior = {one.algorithm: one for one in found.verdicts} if found else {}
-    texts = {one.algorithm: one.text for one in describe_algorithms(found)} if found else {}
-    sentences: list[Sentence] = []
-    for verdict in race.verdicts():
-        name = verdict.algorithm
-        other = by_posterior.get(name)
-        agree = other is not None and (other.kind, other.rival) == (verdict.kind, verdict.rival)
-        text = texts[name] if agree else f"{verdict}."
-        if other is not None and other.kind != verdict.kind:
-            text += f" By the posterior of the same runs alone, {texts[name]}"
-        sentences.append(Sentence(name, verdict.kind, text))
-    return sentences
-
-
-def _collect_styles(names: Sequence[str], cast: Cast) -> list[dict[str, Any]]:
-    """Return the colour and dashes of each algorithm, the same as in figures."""
-    styles = cast.styles()
+    shown = names
+    if len(names) > MAX_SEPARATED and posterior:
+        likely = posterior.prob_best().max(axis=0) >= MIN_SHOWN_BEST
+        best = {name for name, one in zip(posterior.algorithms, likely, strict=True) if one}
+        shown = [name for name in names if name in best or name in cast.pareto]
+    styles = cast.highlight(shown).styles()
     return [
         {"light": look.colour, "dark": look.on_dark, "dash": look.dash}
         for look in (styles[name] for name in names)
@@ -232,6 +233,8 @@ def _collect_ratings(posterior: Posterior, certainty: float) -> dict[str, Any]:
             "upper": pack_array(upper),
             "best": pack_shares(posterior.prob_best()),
         },
+        "is_log": is_log_axis(posterior.times),
+        "ribbons": collect_ribbons(posterior),
         "draws": pack_draws(ratings, find_candidates(ratings, everywhere)),
         "pairs": _collect_pairs(posterior, certainty),
         "diagnostics": {

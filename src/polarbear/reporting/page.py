@@ -23,9 +23,11 @@ SCRIPT_NAMES = (
     "words",
     "selecting",
     "drawing",
+    "ribbon",
     "ratings",
     "budget",
-    "choice",
+    "answer",
+    "table",
     "pairs",
     "race",
     "facts",
@@ -48,8 +50,9 @@ def report(
 ) -> Path:
     """Write a report: one HTML file that needs only a browser, and no network.
 
-    It begins with the verdict in words. Its figures are interactive: set when you will stop, and
-    the page selects an algorithm as :func:`select` does, from the draws that it contains.
+    It begins with what to run, how certain that is, and the ribbon of what to run if you stop
+    earlier. Set when you will stop, and the page selects an algorithm as :func:`select` does, from
+    the draws that it contains.
 
     Parameters
     ----------
@@ -132,13 +135,14 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
     ]
     # Names reach the page only as JSON in which no tag can begin, and as escaped text.
     data = json.dumps(content, ensure_ascii=True, allow_nan=False).replace("<", "\\u003c")
-    verdict = content["verdict"]
+    verdict, classes = content["verdict"], (content["classes"] or {"each": ()})["each"]
     sentences = [
         *verdict["cautions"],
+        *(one["warning"] for one in content["rows"] if one["warning"]),
         verdict["summary"],
-        *(one["text"] for one in verdict["sentences"]),
-        *verdict["close"],
-        *content.get("by_instance", ()),
+        *(one["text"] for one in content["rows"]),
+        *content["by_instance"],
+        *(f"{one['name']}: run {one['ribbons']['linear']['says']}" for one in classes),
     ]
     parts = {
         "policy": "; ".join(rules),

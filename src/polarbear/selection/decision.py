@@ -52,8 +52,8 @@ def select(
         A posterior, or the :class:`Ratings` of one.
     preference
         The value of ratings over time: a function of time that returns weights, or one of
-        :mod:`polarbear.preferences`. By default every unit of time between the first and the last
-        time of the grid has the same weight.
+        :mod:`polarbear.preferences`. By default every budget between the first and the last time
+        of the grid counts the same, on a log scale if figures show these times on one.
     risk
         "expected": the highest expected value. "best": the highest probability that no other is
         better. A number such as 0.05: the highest lower quantile of the value, which prefers
@@ -100,7 +100,7 @@ def select(
         raise DataError(
             f"select takes a Posterior or Ratings, not {type(posterior).__name__}: {how}"
         )
-    wanted = to_preference(preference)
+    wanted = to_preference(preference, np.asarray(posterior.times, dtype=np.float64))
     codes = _find_candidates(posterior, among)
     _check_arguments(risk, size, len(codes), repeats)
     if sure is not None and not 0 < sure < 1:

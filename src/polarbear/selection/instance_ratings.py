@@ -254,7 +254,8 @@ def value_of_selection(
             "value_of_selection takes the posterior of fit(classes=) or fit(features=), not "
             f"{type(posterior).__name__}"
         )
-    wanted, times = to_preference(preference), np.asarray(posterior.times)
+    times = np.asarray(posterior.times, dtype=np.float64)
+    wanted = to_preference(preference, times)
 
     def iterate_values() -> Iterator[Floats]:
         for ratings in posterior.iterate_ratings(columns):

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import choose_precision, format_range
+from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError, warn
 
 Floats = NDArray[np.float64]
@@ -147,7 +148,8 @@ def between(
         return _distribute_mass((edges[1:] + edges[:-1]) / 2, np.diff(edges), grid)
 
     if not ends:
-        alike = "every unit of time counts the same" if scale == "linear" else "the whole grid"
+        alike = "every unit of time" if scale == "linear" else "every budget"
+        alike += " counts the same"
         return Linear(f"{alike}{_describe_scale(scale)}", weights)
     words = [f"{word} {end:,g}" for word, end in (("from", start), ("to", stop)) if end is not None]
     return Linear(" ".join(words) + _describe_scale(scale), weights, (start, stop))
@@ -320,16 +322,21 @@ def increasing(function: Callable[[Floats], ArrayLike]) -> Increasing:
     return Increasing("an increasing function of ratings", function)
 
 
-def to_preference(preference: Any) -> Preference:
+def to_preference(preference: Any, times: Floats) -> Preference:
     """Convert an argument of ``select`` to a preference; a function gives weights of times.
 
-    >>> to_preference((3600, 7200))
+    None stands for any budget between the first and the last time, each as likely on the scale on
+    which figures draw these times.
+
+    >>> to_preference(None, np.geomspace(1, 1000, 4)).says
+    'every budget counts the same on log time'
+    >>> to_preference((3600, 7200), np.arange(3.0))
     Traceback (most recent call last):
     polarbear.errors.DataError: preference=(3600, 7200): expected a function of time that gives
     weights, or one of polarbear.preferences, such as preferences.between(3600, 7200)
     """
     if preference is None:
-        return between()
+        return between(scale="log" if is_log_axis(times) else "linear")
     if isinstance(preference, Linear | Increasing):
         return preference
     if callable(preference):

@@ -1,35 +1,23 @@
-// The budget of the reader: handles below the plot, and the same as numbers.
+// The budget of the reader: chips, numbers, handles below the ribbon; and the risk.
 
-const KINDS = [
-  ["uniform", "at any time in a range", "All times of the range are equally likely."],
-  ["loguniform", "at any time in a range, on a log scale", "From 10 to 100 counts as much as from 100 to 1000."],
-  ["triangular", "around a most likely time", "Times further away are less likely; times outside of the range are impossible."],
-  ["fixed", "at a known time", ""],
-];
+const KINDS = { any: "any budget", upto: "up to", exactly: "exactly", range: "from … to …", deadline: "I have a deadline" };
+const RISKS = { expected: "best on average", best: "most probably the best", careful: "surest rating (5 % quantile)" };
+const ENDS = { low: "from", high: "to", at: "at" };
 
-const RISKS = [
-  ["expected", "the best on average", "the highest expected value"],
-  ["best", "the most probable best", "the highest probability that no other algorithm is better"],
-  ["careful", "a choice with a certain rating", "the highest low quantile of the value"],
-];
-
-const ENDS = { low: "from", likely: "most likely", high: "to" };
-
-const endsOf = (kind) => ({ fixed: ["likely"], triangular: ["low", "likely", "high"] })[kind] ?? ["low", "high"];
+const endsOf = (kind) => ({ any: [], exactly: ["at"], range: ["low", "high"] })[kind] ?? ["high"];
 
 function setUpBudget() {
-  const option = (group, [value, text]) => html("label", {},
-    html("input", { type: "radio", name: group, value, checked: state[group] === value, on: { change: () => { state[group] = value; budgetChanged(); } } }), text);
+  const chip = ([kind, text]) => html("button", { type: "button", class: "chip", "data-value": kind, on: { click: () => choose(kind) } }, text);
   const number = (end) => html("label", { "data-end": end }, html("span", {}, ENDS[end]),
     html("input", { type: "number", step: "any", id: `${end}-input`, on: { change: (event) => typed(end, event.target) } }));
+  const select = (id, label, options, act) => html("select", { id, "aria-label": label, on: { change: (event) => act(event.target.value) } },
+    ...Object.entries(options).map(([value, text]) => html("option", { value }, text)));
   byId("controls").replaceChildren(
-    html("fieldset", { id: "when" }, html("legend", {}, "I will stop"), ...KINDS.map((kind) => option("kind", kind)),
-      html("p", { class: "hint", id: "kind-hint" }),
-      html("div", { class: "numbers" }, ...Object.keys(ENDS).map(number), html("span", { class: "soft", id: "unit" }))),
-    html("fieldset", {}, html("legend", {}, "I want"), ...RISKS.map((risk) => option("risk", risk)),
-      html("div", { class: "numbers" }, html("label", { id: "level" }, html("span", {}, "quantile"),
-        html("input", { type: "number", id: "level-input", min: 0.005, max: 0.5, step: 0.005, on: { change: (event) => leveled(event.target) } }))),
-      html("p", { class: "hint", id: "risk-hint" })));
+    html("div", { id: "kinds", role: "group", "aria-label": "I will stop" }, ...Object.entries(KINDS).map(chip)),
+    html("div", { id: "numbers" }, ...Object.keys(ENDS).map(number), html("span", { class: "soft", id: "unit" })),
+    html("div", { id: "criteria" },
+      select("risk", "What I want", RISKS, (risk) => { state.risk = risk; budgetChanged(); }),
+      select("scale", "Time scale, and how budgets are weighted", { log: "log scale", linear: "linear scale" }, (scale) => { state.scale = scale; drawRatings(); })));
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
   byId("track").replaceChildren(html("div", { class: "rail" }), html("div", { class: "span", on: { pointerdown: dragSpan } }),
     ...Object.keys(ENDS).map((end) => html("div", {
@@ -38,35 +26,32 @@ function setUpBudget() {
     })));
 }
 
-function typed(end, input) {
-  const value = turned(Number(input.value)), now = budget();
-  if (input.value !== "" && Number.isFinite(value)) {
-    // A reader may type either end of a range first: the other end moves along.
-    if (end === "low" && value > now.high) state.high = value;
-    if (end === "high" && value < now.low) state.low = value;
-    moveEnd(end, value);
-  } else placeBudget();
-}
-
-function leveled(input) {
-  const value = Number(input.value);
-  if (value > 0 && value < 1) state.level = value;
+function choose(kind) {
+  state.kind = kind;
   budgetChanged();
 }
 
-// Move an end within the grid and up to the other ends.
+function typed(end, input) {
+  const value = turned(Number(input.value)), now = budget();
+  if (input.value === "" || !Number.isFinite(value)) return placeBudget();
+  // A reader may type either end of a range first: the other end moves along.
+  if (end === "low" && value > now.high) state.high = value;
+  if (end === "high" && value < now.low) state.low = value;
+  moveEnd(end, value);
+}
+
+// Move an end within the grid and up to the other end.
 function moveEnd(end, value) {
-  const now = budget(), first = model.times[0], last = model.times[model.times.length - 1];
-  const shown = endsOf(state.kind);
-  const floor = end !== "low" && shown.includes("low") ? now.low : first;
-  const ceiling = end !== "high" && shown.includes("high") ? now.high : last;
+  const now = budget(), both = state.kind === "range";
+  const floor = both && end === "high" ? now.low : model.times[0];
+  const ceiling = both && end === "low" ? now.high : lastTime();
   state[end] = Math.min(Math.max(value, floor), ceiling);
   budgetChanged();
 }
 
 function budgetChanged() {
   placeBudget();
-  drawChoice();
+  drawAnswer();
 }
 
 const follow = (event, move) => {
@@ -82,29 +67,30 @@ const follow = (event, move) => {
   target.addEventListener("pointercancel", stop, { once: true });
 };
 
+const trackScale = () => timeScale(byId("track").clientWidth, margins(byId("track").clientWidth));
+
 // The time at a pixel: exact at the ends of the grid, three digits in between.
 function timeAt(pixel) {
-  const [from, to] = frame.x.ends;
+  const x = trackScale(), [from, to] = x.ends;
   if (pixel <= from) return model.times[0];
-  return pixel >= to ? model.times[model.times.length - 1] : rounded(frame.x.back(pixel));
+  return pixel >= to ? lastTime() : rounded(x.back(pixel));
 }
 
 const dragEnd = (event, end) => follow(event, (pixel) => moveEnd(end, timeAt(pixel)));
 
 function dragSpan(event) {
-  const now = budget(), from = frame.x(now.low), to = frame.x(now.high), peak = frame.x(now.likely);
+  if (state.kind !== "range") return;
+  const x = trackScale(), now = budget(), from = x(now.low), to = x(now.high);
   const start = event.clientX - byId("track").getBoundingClientRect().left;
   follow(event, (pixel) => {
-    const [first, last] = frame.x.ends;
-    const by = Math.min(Math.max(pixel - start, first - from), last - to);
+    const by = Math.min(Math.max(pixel - start, x.ends[0] - from), x.ends[1] - to);
     Object.assign(state, { low: timeAt(from + by), high: timeAt(to + by) });
-    state.likely = state.kind === "triangular" ? timeAt(peak + by) : null;
     budgetChanged();
   });
 }
 
 function pressed(event, end) {
-  const [from, to] = frame.x.ends, now = frame.x(budget()[end]);
+  const x = trackScale(), [from, to] = x.ends, now = x(budget()[end]);
   const by = { ArrowLeft: -0.01, ArrowDown: -0.01, ArrowRight: 0.01, ArrowUp: 0.01, PageDown: -0.1, PageUp: 0.1 }[event.key];
   const to_end = { Home: from, End: to }[event.key];
   if (by === undefined && to_end === undefined) return;
@@ -112,46 +98,38 @@ function pressed(event, end) {
   moveEnd(end, timeAt(to_end ?? now + by * (to - from)));
 }
 
-// Place handles, numbers and the window of the plot at the budget.
+// Place chips, numbers, handles and the density of the preference at the budget.
 function placeBudget() {
   const now = budget(), shown = endsOf(state.kind), single = model.times.length === 1;
   byId("track").hidden = single;
-  byId("when").hidden = single;
-  const hint = KINDS.find(([kind]) => kind === state.kind)[2];
-  byId("kind-hint").textContent = hint;
-  byId("kind-hint").hidden = !hint;
-  byId("unit").textContent = unit().trim();
-  const cautious = state.risk === "careful";
-  byId("level").hidden = !cautious;
-  byId("level-input").value = state.level;
-  byId("risk-hint").textContent = cautious
-    ? `The choice has the highest ${plain(100 * state.level)} % quantile of the value over posterior draws. This accounts for uncertain ratings, but not for bad runs: rankings do not show how bad a run is.`
-    : `The choice has ${RISKS.find(([risk]) => risk === state.risk)[2]}.`;
-  const logs = byId("controls").querySelector("[value=loguniform]");
-  logs.disabled = !(now.low > 0);
+  byId("kinds").hidden = single;
+  byId("scale").hidden = !canBeLog();
+  byId("scale").value = logTime() ? "log" : "linear";
+  byId("risk").value = state.risk;
+  byId("unit").textContent = shown.length ? unit().trim() : "";
+  for (const chip of byId("kinds").children) {
+    const kind = chip.dataset.value, label = { upto: [KINDS.upto, now.high], exactly: [KINDS.exactly, now.at] }[kind];
+    chip.setAttribute("aria-pressed", String(kind === state.kind));
+    chip.textContent = label && kind === state.kind ? `${label[0]} ${roughly(label[1])}` : `${KINDS[kind]}${label ? " …" : ""}`;
+  }
   for (const end of Object.keys(ENDS)) {
-    byId(`${end}-input`).parentElement.hidden = !shown.includes(end);
+    byId(`${end}-input`).parentElement.hidden = single || !shown.includes(end);
     if (document.activeElement !== byId(`${end}-input`)) byId(`${end}-input`).value = turned(now[end]);
     placeHandle(byId(`${end}-handle`), end, now, shown);
   }
-  if (!frame) return;
-  const [from, to] = state.kind === "fixed" ? [now.likely, now.likely] : [now.low, now.high];
-  const left = frame.x(from), wide = Math.max(frame.x(to) - left, 1.5);
-  const area = byId("window"), between = byId("track").querySelector(".span"), rail = byId("track").querySelector(".rail");
-  // A window over the whole grid is not marked.
-  area.classList.toggle("all", left <= frame.x.ends[0] && left + wide >= frame.x.ends[1] - 0.5);
-  area.setAttribute("x", left);
-  area.setAttribute("width", wide);
-  Object.assign(between.style, { left: `${left}px`, width: `${wide}px` });
-  Object.assign(rail.style, { left: `${frame.x.ends[0]}px`, width: `${frame.x.ends[1] - frame.x.ends[0]}px` });
+  const x = trackScale(), [from, to] = state.kind === "exactly" ? [now.at, now.at] : [now.low, now.high];
+  const between = byId("track").querySelector(".span"), rail = byId("track").querySelector(".rail");
+  between.className = `span ${state.kind}`;
+  Object.assign(between.style, { left: `${x(from) - (state.kind === "exactly" ? 1.5 : 0)}px`, width: `${Math.max(x(to) - x(from), 3)}px` });
+  Object.assign(rail.style, { left: `${x.ends[0]}px`, width: `${x.ends[1] - x.ends[0]}px` });
 }
 
 function placeHandle(handle, end, now, shown) {
   handle.hidden = !shown.includes(end);
-  const [floor, ceiling] = [end === "high" || (end === "likely" && shown.includes("low")) ? now.low : model.times[0],
-    end === "low" || (end === "likely" && shown.includes("high")) ? now.high : model.times[model.times.length - 1]];
-  const says = { "aria-label": end === "likely" && state.kind === "fixed" ? "time at which I stop" : `budget, ${ENDS[end]}`,
-    "aria-valuemin": floor, "aria-valuemax": ceiling, "aria-valuenow": now[end], "aria-valuetext": moment(now[end]) };
+  const both = state.kind === "range";
+  const says = { "aria-label": end === "at" ? "time at which I stop" : `budget, ${ENDS[end]}`,
+    "aria-valuemin": both && end === "high" ? now.low : model.times[0], "aria-valuemax": both && end === "low" ? now.high : lastTime(),
+    "aria-valuenow": now[end], "aria-valuetext": moment(now[end]) };
   for (const [name, value] of Object.entries(says)) handle.setAttribute(name, value);
-  if (frame) handle.style.left = `${frame.x(now[end])}px`;
+  handle.style.left = `${trackScale()(now[end])}px`;
 }

@@ -3,16 +3,13 @@
 let model = null;
 
 const state = {
-  hidden: new Set(),   // names of algorithms that are not drawn
+  shown: new Set(),    // names of algorithms that the reader wants in colour
   find: "",            // a part of the names that the reader searches for
-  view: "rating",      // or "best"
+  view: "rating",      // or "best", "wins"
   scale: null,         // "log" or "linear"; null until the reader chooses
-  kind: "uniform",     // or "loguniform", "fixed", "triangular"
-  low: null, high: null, likely: null,   // null: the ends of the grid, and its middle
+  kind: "any",         // or "upto", "exactly", "range", "deadline"
+  low: null, high: null, at: null,   // null: what suits the kind
   risk: "expected",    // or "best", "careful"
-  level: 0.05,
-  pairs: null,         // the algorithms whose pairs are shown; null until the reader chooses
-  sort: { column: "relation", up: true },
   open: new Set(),     // lists that are shown in full
 };
 
@@ -70,6 +67,10 @@ function opened(content) {
       drawn: content.draws.levels.shape[2],
     });
   }
+  if (content.classes) {
+    const each = content.classes.each.map((one) => ({ ...one, mean: curves(unpacked(one.mean), result.n) }));
+    result.classes = { ...content.classes, each };
+  }
   if (content.pairs) {
     const { everywhere, reversed, ahead } = content.pairs;
     result.pairs = {
@@ -84,20 +85,18 @@ function opened(content) {
 
 const inSet = (code) => model.pareto.includes(code);
 
-function logTime() {
-  if (!(model.times[0] > 0)) return false;
-  if (state.scale) return state.scale === "log";
-  return model.times[model.times.length - 1] >= 20 * model.times[0];
-}
+const canBeLog = () => model.times.length > 1 && model.times[0] > 0;
+const logTime = () => canBeLog() && (state.scale ? state.scale === "log" : model.is_log);
+const ribbonOf = (ribbons) => ribbons[logTime() ? "log" : "linear"];
+const lastTime = () => model.times[model.times.length - 1];
 
 // The budget of the reader, limited to the times of the data.
 function budget() {
-  const first = model.times[0], last = model.times[model.times.length - 1];
+  const first = model.times[0], last = lastTime();
   const inside = (value) => Math.min(Math.max(value, first), last);
-  const low = inside(state.low ?? first);
-  const high = Math.max(inside(state.high ?? last), low);
-  const middle = logTime() && low > 0 ? Math.sqrt(low * high) : (low + high) / 2;
-  const peak = state.likely ?? rounded(middle);
-  const likely = state.kind === "fixed" ? inside(peak) : Math.min(Math.max(peak, low), high);
-  return { low, high, likely };
+  const middle = rounded(logTime() ? Math.sqrt(first * last) : (first + last) / 2);
+  const at = inside(state.at ?? last);
+  if (state.kind === "any") return { low: first, high: last, at };
+  const low = state.kind === "range" ? inside(state.low ?? first) : first;
+  return { low, high: Math.max(inside(state.high ?? (state.kind === "upto" ? middle : last)), low), at };
 }

@@ -37,6 +37,15 @@ const shortened = (text, most) => {
   return letters.length <= most ? letters.join("") : `${letters.slice(0, most - 1).join("")}…`;
 };
 
+// The lightness of a colour, and black or white on top of it.
+function inkOn(colour, opacity, ground) {
+  const level = (hex, k) => parseInt(hex.slice(2 * k + 1, 2 * k + 3), 16);
+  const linear = [0, 1, 2].map((k) => (opacity * level(colour, k) + (1 - opacity) * level(ground, k)) / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+  const light = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  return (light + 0.05) ** 2 > 0.0525 ? "#000000" : "#ffffff";
+}
+
 // A scale that converts values to pixels and back.
 function scaleOf(first, last, from, to, log) {
   const place = log ? Math.log : (value) => value;
@@ -100,23 +109,6 @@ function focusAgain(root, value) {
 }
 
 const toggled = (set, value) => { if (!set.delete(value)) set.add(value); };
-
-// With many algorithms, fields in which to search for a part of their names.
-const MANY_NAMES = 40;
-const isSearched = (code) => model.algorithms[code].toLowerCase().includes(state.find.toLowerCase());
-
-function drawFields() {
-  for (const field of document.querySelectorAll(".find")) {
-    field.hidden = model.n <= MANY_NAMES;
-    field.placeholder = `Find among ${model.n.toLocaleString("en-US")} algorithms`;
-    if (field !== document.activeElement) field.value = state.find;
-    field.oninput = () => {
-      state.find = field.value.trim();
-      drawVerdict();
-      if (model.ratings) drawNames();
-    };
-  }
-}
 
 // Show the beginning of a long list, with a button for all of it.
 function shortList(button, name, total, few, what, draw) {

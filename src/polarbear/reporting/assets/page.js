@@ -1,23 +1,19 @@
 // Draw the page; draw it again when its width or its data change.
 
 function drawAll() {
-  drawVerdict();
-  drawInstances();
-  drawLosses();
+  drawHead();
   byId("ratings").hidden = !model.ratings;
-  if (model.ratings) {
-    drawRatings();
-    drawChoice();
-    placeBudget();
-  }
-  drawPairs();
-  drawRace();
+  if (model.ratings) drawRatings();
   drawDiagnostics();
   drawOrigin();
+  drawWidths(false);
 }
 
-function drawWidths() {
-  if (model.ratings) drawPlot();
+function drawWidths(again = true) {
+  if (model.ratings && again) drawRatings();
+  drawInstances();
+  drawLosses();
+  drawPairs();
   drawRace();
 }
 
@@ -25,6 +21,8 @@ setUpBudget();
 model = opened(JSON.parse(byId("data").textContent));
 drawAll();
 
+byId("ribbon").addEventListener("keydown", ribbonKeys);
+byId("ribbon").addEventListener("blur", () => showCell(null));
 byId("plot").addEventListener("keydown", plotKeys);
 byId("plot").addEventListener("blur", () => pointAt(null));
 byId("figures").addEventListener("toggle", drawFigures);

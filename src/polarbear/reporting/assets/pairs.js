@@ -1,98 +1,55 @@
-// The table of pairs: probabilities to be ahead at all times, over time, and crossings.
+// Pairs as a matrix: in each cell, over time, the colour of the one that is certainly ahead.
 
-const FEW_PAIRS = 20;
-const RELATIONS = ["dominates", "is dominated by", "crosses", "equals", "undecided"];
-
-const COLUMNS = [
-  ["first", "first"], ["relation", ""], ["second", "second"],
-  ["everywhere", "P(first ahead at all times)"], ["reversed", "P(second ahead at all times)"],
-  ["when", "ahead over time"],
-];
+const MAX_MATRIX = 24;
 
 function drawPairs() {
   const { pairs, certainty } = model;
   byId("pairs").hidden = !pairs || !pairs.first.length;
   if (byId("pairs").hidden) return;
-  byId("pairs-lead").replaceChildren(
-    `Statements about pairs have a probability of at least ${plain(100 * certainty)} %. `,
-    model.race ? "They are those of the posterior: the race, which tests after every round, may not have proven them. " : "",
-    model.times.length > 1 ? `Bars are over time, from ${range(model.times[0], model.times[model.times.length - 1])}: ` : "",
-    key("first", "the first is ahead"), " ", key("second", "the second is ahead"), " ", key("open", "not certain"));
-  drawFilter(pairs);
-  const rows = sortedPairs(pairs);
-  const few = shortList(byId("all-pairs"), "pairs", rows.length, FEW_PAIRS, "pairs", drawPairs);
-  const header = COLUMNS.map(([column, text]) => html("th", {
-    scope: "col", class: ["everywhere", "reversed"].includes(column) ? "number" : "",
-    "aria-sort": state.sort.column === column ? (state.sort.up ? "ascending" : "descending") : "none",
-  }, column === "when" ? text : html("button", { type: "button", class: "sort", "data-value": column, on: { click: () => sortBy(column) } }, text || "relation")));
-  byId("pair-table").replaceChildren(
+  const order = rowOrder().filter((code) => code < model.n);
+  const codes = order.length <= MAX_MATRIX ? order : order.filter(inSet).slice(0, MAX_MATRIX);
+  const left = model.n - codes.length;
+  byId("pairs-lead").textContent = unbroken("Each cell runs over time and has the colour of the algorithm that is ahead with at least "
+    + `${plain(100 * certainty)} %; grey is not certain. ${model.race ? "This is by the posterior; the race may not have proven it. " : ""}`
+    + (left ? `${plural(left, "algorithm")} ${left === 1 ? "is" : "are"} not shown. ` : "") + "The arrow keys move between cells.");
+  const row = new Map(pairs.first.map((first, k) => [`${first} ${pairs.second[k]}`, k]));
+  const wideCell = Math.max(18, Math.min(84, Math.floor((byId("pairs").clientWidth - 150) / codes.length) - 4));
+  const cell = (a, b) => {
+    if (a === b) return html("td", { class: "self" });
+    const k = row.get(`${a} ${b}`) ?? row.get(`${b} ${a}`);
+    if (k === undefined) return html("td", {});
+    return html("td", {}, html("button", { type: "button", class: "pair", tabindex: -1, "aria-label": pairSays(pairs, k), title: pairSays(pairs, k),
+      on: { focus: () => { byId("pair-says").textContent = pairSays(pairs, k); } } }, pairStrip(pairs, k, wideCell)));
+  };
+  const name = (code) => html("bdi", {}, shortened(model.algorithms[code], wideCell < 50 ? 3 : 9));
+  byId("matrix").replaceChildren(
     html("caption", { class: "hidden" }, "Pairs of algorithms"),
-    html("thead", {}, html("tr", {}, ...header)),
-    html("tbody", {}, ...rows.slice(0, few).map((row) => pairRow(pairs, row))));
+    html("thead", {}, html("tr", {}, html("td", {}), ...codes.map((code) => html("th", { scope: "col", title: model.algorithms[code] }, name(code))))),
+    html("tbody", {}, ...codes.map((a) => html("tr", {}, html("th", { scope: "row" }, labelled(a)), ...codes.map((b) => cell(a, b))))));
+  byId("matrix").querySelector(".pair")?.setAttribute("tabindex", 0);
+  byId("matrix").onkeydown = pairKeys;
+  byId("pair-says").textContent = "";
 }
 
-const key = (side, text) => html("span", { class: "key" }, html("span", { class: `block ${side}`, "aria-hidden": "true" }), ` ${text}`);
-
-function sortBy(column) {
-  const numeric = ["everywhere", "reversed"].includes(column);
-  state.sort = { column, up: state.sort.column === column ? !state.sort.up : !numeric };
-  drawPairs();
-  byId("pair-table").querySelector(`[data-value=${column}]`).focus();
-}
-
-function sortedPairs(pairs) {
-  const { column, up } = state.sort;
-  const value = {
-    first: (row) => model.algorithms[pairs.first[row]],
-    second: (row) => model.algorithms[pairs.second[row]],
-    relation: (row) => RELATIONS.indexOf(pairs.relation[row]),
-    everywhere: (row) => pairs.everywhere[row],
-    reversed: (row) => pairs.reversed[row],
-  }[column];
-  const order = (a, b) => (typeof value(a) === "string" ? compare(value(a), value(b)) : value(a) - value(b));
-  return pairs.first.map((_, row) => row).filter((row) => wantedPair(pairs, row))
-    .sort((a, b) => (up ? order(a, b) : order(b, a)) || a - b);
-}
-
-// With many algorithms, pairs of the Pareto set are shown by default.
-const whose = () => state.pairs ?? (model.n > 8 && model.pareto.length > 1 ? "set" : "all");
-
-function wantedPair(pairs, row) {
-  const chosen = whose(), two = [pairs.first[row], pairs.second[row]];
-  if (chosen === "all") return true;
-  if (chosen === "set") return two.every(inSet);
-  return two.some((code) => model.algorithms[code] === chosen.slice(2));
-}
-
-function drawFilter(pairs) {
-  const root = byId("pairs-filter");
-  root.hidden = model.n < 4;
-  if (root.contains(document.activeElement)) return;
-  const option = (value, text) => html("option", { value, selected: whose() === value }, text);
-  root.replaceChildren(html("label", {}, "Show pairs of ", html("select", { on: { change: (event) => { state.pairs = event.target.value; drawPairs(); } } },
-    option("all", "all algorithms"), option("set", "the Pareto set"),
-    ...model.mean.map((_, code) => option(`a:${model.algorithms[code]}`, shortened(model.algorithms[code], 40))))),
-    pairs.left_out ? html("span", { class: "soft" }, ` ${plural(pairs.left_out, "pair")} of dominated algorithms are not listed.`) : "");
-}
-
-function pairRow(pairs, row) {
-  // A dominated algorithm may stay undecided against all but the one that dominates it.
-  const open = [pairs.first[row], pairs.second[row]].every(inSet) ? "undecided against" : "undecided (one is dominated) against";
-  const relation = { equals: "is equivalent to", undecided: open }[pairs.relation[row]] ?? pairs.relation[row];
-  return html("tr", {},
-    html("th", { scope: "row" }, labelled(pairs.first[row])),
-    html("td", { class: "relation" }, relation),
-    html("th", { scope: "row" }, labelled(pairs.second[row])),
-    html("td", { class: "number", "data-says": "P(first at all times) " }, chance(pairs.everywhere[row])),
-    html("td", { class: "number", "data-says": "P(second) " }, chance(pairs.reversed[row])),
-    html("td", { class: "when" }, ...whenAhead(pairs, row)));
+function pairKeys(event) {
+  const cells = [...byId("matrix").querySelectorAll("tbody tr")].map((one) => [...one.querySelectorAll("td")]);
+  const td = event.target.closest("td"), r = cells.findIndex((some) => some.includes(td));
+  const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] ?? [0, 0];
+  if (r < 0 || (!down && !right)) return;
+  event.preventDefault();
+  let [i, j] = [r + down, cells[r].indexOf(td) + right];
+  while (cells[i]?.[j] && !cells[i][j].firstChild) [i, j] = [i + down, j + right];   // over the diagonal
+  const next = cells[i]?.[j]?.querySelector(".pair");
+  if (!next) return;
+  for (const one of byId("matrix").querySelectorAll(".pair")) one.tabIndex = one === next ? 0 : -1;
+  next.focus();
 }
 
 // Split time into stretches in which one of the two, or neither, is certainly ahead.
-function stretches(ahead) {
-  const side = (p) => (p >= model.certainty ? "first" : 1 - p >= model.certainty ? "second" : "open");
+function stretches(pairs, k) {
+  const T = model.times.length, side = (p) => (p >= model.certainty ? "first" : 1 - p >= model.certainty ? "second" : "open");
   const periods = [];
-  ahead.forEach((p, t) => {
+  pairs.ahead.subarray(k * T, (k + 1) * T).forEach((p, t) => {
     const last = periods[periods.length - 1];
     if (last && last.side === side(p)) last.to = t;
     else periods.push({ side: side(p), from: t, to: t });
@@ -100,25 +57,21 @@ function stretches(ahead) {
   return periods;
 }
 
-function whenAhead(pairs, row) {
-  const times = model.times, last = times.length - 1;
-  const periods = stretches(pairs.ahead.subarray(row * times.length, (row + 1) * times.length));
-  const x = scaleOf(times[0], times[last], 0, 160, logTime());
-  // A stretch reaches half way to its neighbours.
-  const edge = (t, to) => (t < 0 || t > last ? x.ends[Number(to)] : (x(times[t]) + x(times[t + (to ? 1 : -1)])) / 2);
-  const bars = periods.map(({ side, from, to }) => {
-    const left = from === 0 ? 0 : edge(from, false), right = to === last ? 160 : edge(to, true);
-    return svg("rect", { class: side, x: left, y: 0, width: Math.max(right - left, 1), height: 12 });
-  });
-  const says = periods.filter(({ side }) => side !== "open").map(({ side, from, to }) => {
-    const code = pairs[side][row];
-    return `${model.algorithms[code]} from ${range(times[from], times[to])}`;
-  });
-  const crossed = (pairs.crossings[row] ?? []).map(({ until, since, probability }) =>
-    `between ${roughly(until)} and ${roughly(since)} (${saying(probability)})`);
-  return [
-    svg("svg", { class: "stretches", width: 160, height: 12, viewBox: "0 0 160 12", role: "img", "aria-label": says.join("; ") || "neither is certainly ahead" },
-      svg("title", {}, says.join("; ") || "neither is certainly ahead"), ...bars),
-    html("span", { class: "soft" }, crossed.length ? unbroken(`they cross ${crossed.join(", and ")}`) : ""),
-  ];
+function pairStrip(pairs, k, width) {
+  const { edges } = ribbonOf(model.ribbons), single = model.times.length === 1;
+  const x = scaleOf(model.times[0], lastTime(), 0, width, logTime());
+  return svg("svg", { width, height: 18, viewBox: `0 0 ${width} 18`, "aria-hidden": "true" }, svg("rect", { class: "empty", width, height: 18 }),
+    stretches(pairs, k).filter(({ side }) => side !== "open").map(({ side, from, to }) => {
+      const code = pairs[side][k], left = single ? 0 : x(edges[from]), right = single ? width : x(edges[to + 1]);
+      return svg("rect", { class: "cell tinted", x: left.toFixed(1), width: Math.max(right - left, 1).toFixed(1), height: 18, look: tint(code) });
+    }));
+}
+
+function pairSays(pairs, k) {
+  const [a, b] = [pairs.first[k], pairs.second[k]].map((code) => model.algorithms[code]);
+  const ahead = stretches(pairs, k).filter(({ side }) => side !== "open").map(({ side, from, to }) =>
+    `${side === "first" ? a : b} is ahead ${model.times.length === 1 ? "" : `from ${roughly(model.times[from])} to ${about(model.times[to])}`}`);
+  const crossed = (pairs.crossings[k] ?? []).map(({ until, since, probability }) => `they cross between ${roughly(until)} and ${about(since)} (${share(probability)})`);
+  const always = `Ahead at all times: ${a} ${share(pairs.everywhere[k])}, ${b} ${share(pairs.reversed[k])}`;
+  return `${[...(ahead.length ? ahead : [`neither ${a} nor ${b} is certainly ahead`]), ...crossed].join("; ")}. ${always}.`;
 }

@@ -40,11 +40,11 @@ function drawDominance(race, width) {
   const values = unpacked(race.dominance), n = race.dominance.shape[1], rounds = race.rounds.share.length;
   const x = roundScale(race, width, right), y = splitScale(12, bottom);
   const of = (code) => Array.from({ length: rounds }, (_, r) => [r + 1, values[r * n + code]]).filter(([, p]) => Number.isFinite(p));
-  const codes = byImportance(model.algorithms.map((_, code) => code).filter((code) => of(code).length));
+  const codes = model.algorithms.map((_, code) => code).filter((code) => of(code).length).sort((a, b) => inSet(a) - inSet(b) || a - b);
   const ends = codes.map((code) => { const [r, p] = of(code).at(-1); return [x(r), y(p)]; });
   const ticks = [0, 0.3, 0.6, 0.9, 0.95, 1].map((tick) => [
     svg("line", { class: "grid", x1: 52, x2: width - right, y1: y(tick), y2: y(tick) }),
-    svg("text", { class: "tick end", x: 45, y: y(tick) + 4 }, plain(tick)),
+    svg("text", { class: "tick end", x: 45, y: y(tick) + 4 }, `${plain(100 * tick)} %`),
   ]);
   const curves = codes.map((code) => svg("path", {
     class: inSet(code) ? "curve tinted" : "curve tinted other", "data-code": code, "stroke-dasharray": dash(code),
@@ -67,9 +67,9 @@ function drawDominance(race, width) {
   labels.push(...gone.map((code) => svg("text", { class: "label other", x: ends[codes.indexOf(code)][0] + 9, y: ends[codes.indexOf(code)][1] + 4 },
     shortened(model.algorithms[code], 20))));
   return html("figure", {},
-    html("figcaption", {}, html("strong", {}, "Probability of being dominated. "),
+    html("figcaption", {}, html("strong", {}, "Probability of being replaceable. "),
       "The highest probability that another algorithm is ahead at all times. ",
-      html("span", { class: "soft" }, "× eliminated, ◆ certain member of the Pareto set. The axis is stretched above 0.9.")),
+      html("span", { class: "soft" }, "× eliminated, ◆ certainly worth running. The axis is stretched above 90 %.")),
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Dominance over ${plural(rounds, "round")}` },
       ticks.flat(), svg("line", { class: "limit", x1: 52, x2: width - right, y1: y(model.certainty), y2: y(model.certainty) }),
       curves, marks, labels, roundAxis(x, race, width, right, bottom, "round")));
@@ -126,12 +126,12 @@ function drawOut(race) {
     html("td", { class: "number" }, round),
     html("th", { scope: "row" }, labelled(algorithm)),
     html("td", {}, labelled(by)),
-    html("td", { class: "number" }, probability === null ? "" : chance(probability)),
+    html("td", { class: "number" }, probability === null ? "" : share(probability)),
     html("td", { title: decisive.join(", ") }, listedInstances(decisive))));
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Eliminated algorithms."), " ",
       html("span", { class: "soft" }, "Depends on: the fewest instances without which it would not be dominated.")),
     html("div", { class: "scroll" }, html("table", { id: "eliminated", class: "narrow" }, html("thead", {}, html("tr", {},
-      ...[["round", "number"], ["eliminated", ""], ["dominated by", ""], ["P", "number"], ["depends on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+      ...[["round", "number"], ["eliminated", ""], ["by", ""], ["P", "number"], ["depends on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
     html("tbody", {}, ...rows))));
 }
 

@@ -48,10 +48,11 @@ function triangular(low, likely, high, times) {
   return sharedOut(middles(edges), gaps(edges.map(below)), times);
 }
 
-function weightsOf(kind, { low, high, likely }, times) {
-  if (kind === "fixed") return sharedOut([likely], [1], times);
-  if (kind === "triangular") return triangular(low, likely, high, times);
-  return between(low, high, times, kind === "loguniform");
+// Of a deadline, later times are more likely: the density rises up to it.
+function weightsOf(kind, { low, high, at }, times, log) {
+  if (kind === "exactly") return sharedOut([at], [1], times);
+  if (kind === "deadline") return triangular(low, high, high, times);
+  return between(low, high, times, log);
 }
 
 // A quantile by linear interpolation, as numpy computes it.
@@ -74,7 +75,9 @@ function valuesOf(draws, weights, count) {
 
 // All algorithms, best first: code, score, expected, best, regret, low and high of the value.
 // Algorithms behind another one in every draw have no draws and come last.
-function selected(weights, risk, level) {
+const QUANTILE = 0.05;
+
+function selected(weights, risk, level = QUANTILE) {
   const codes = Array.from({ length: model.n }, (_, code) => code);
   const values = codes.map((code) => {
     return model.draws[code] && valuesOf(model.draws[code], weights, model.drawn);

@@ -23,8 +23,9 @@ function timed(time) {
 const moment = (time) => timed(time) + unit();
 const range = (from, to) => (timed(from) === timed(to) ? moment(from) : `${timed(from)} to ${moment(to)}`);
 
-// A time with four digits, for sentences.
-const roughly = (time) => timed(Number(time.toPrecision(4)));
+// A time with two or three digits, for sentences; the exact one is shown at the pointer.
+const roughly = (time) => timed(turned(rounded(turned(time))));
+const about = (time) => roughly(time) + unit();
 
 // For an axis: 20k, 3M
 function short(value) {
@@ -42,13 +43,13 @@ function figure(value) {
   return Math.abs(value) < 0.001 ? String(Number(value.toPrecision(2))) : value.toFixed(3);
 }
 
-// A probability, never as exactly 0 or 1.
-function chance(p) {
-  if (p > 0.9995) return "> 0.999";
-  return p < 0.0005 ? "< 0.001" : p.toFixed(3);
+// A probability in percent, never as 0 or 100 %.
+function share(p) {
+  if (p > 0.99) return "> 99 %";
+  return p < 0.01 ? "< 1 %" : `${Math.round(100 * p)} %`;
 }
 
-const saying = (p) => `P ${/^[<>]/.test(chance(p)) ? "" : "= "}${chance(p)}`;
+const shareRange = (low, high) => (share(low) === share(high) ? share(low) : `${share(low).replace(" %", "")} to ${share(high)}`);
 
 // Lines do not break inside "P > 0.999" or before "%".
 const unbroken = (text) => text.replace(/P ([=<>])/g, "P\u00a0$1").replace(/([=<>]) (?=\d)/g, "$1\u00a0").replace(/(\d) %/g, "$1\u00a0%");

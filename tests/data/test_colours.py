@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polarbear as pb
-from polarbear.plots.arguments import get_cast
-from polarbear.plots.colours import (
+from polarbear.data.colours import (
     DARK_COLOURS,
     MAX_COLOURED,
     MUTED_DARK_COLOUR,
@@ -17,6 +16,7 @@ from polarbear.plots.colours import (
     PAPER_COLOURS,
     Cast,
 )
+from polarbear.plots.arguments import get_cast
 from polarbear.reporting.content import make_document
 
 # How light is seen without cones for red (protanopia) or green (deuteranopia): Machado, Oliveira
