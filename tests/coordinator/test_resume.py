@@ -45,7 +45,7 @@ pattern = '^o (?P<time>\\S+) (?P<value>\\S+)'
 [instances]
 files = "instances/*.txt"
 [question]
-epsilon = 0.001
+kind = "StrictParetoSet"
 [budget]
 runs = MAX
 batch = [2, 2]
