@@ -22,6 +22,8 @@ from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.replacements import Shown
 from polarbear.simulation import draw_persistent_noise
 
+QUICK_CPU_SECONDS = 6
+
 T, MARGIN, WIDTH, CERTAINTY = 20, 0.1, 0.1, 0.95
 ENDS = (8, 12, 24, 60, 120)
 OPEN_END = 1000

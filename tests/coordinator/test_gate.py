@@ -150,7 +150,7 @@ def test_the_question_of_a_gate_is_in_its_result():
     question = NoWorse("old", epsilon=0.2, certainty=0.8)
     made = pb.gate(old, old, range(200), [1], direction="minimize", executor=1, question=question)
     assert (made.answer, made.verdict.kind) == ("pass", "passed")
-    assert (made.verdict.epsilon, made.verdict.certainty) == (0.2, 0.8)
+    assert (made.verdict.margin, made.verdict.certainty) == (0.2, 0.8)
     assert made.verdict.clock == "evaluations"
     assert (
         "not behind by more than 0.2 at any time; this is wrong with probability at most 0.2."

@@ -414,7 +414,7 @@ def test_the_command_races_programs_and_resumes(tmp_path, capsys):
     assert main(["check", str(path), "--seconds", "120"]) == 0
     assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
     output = capsys.readouterr().out
-    assert "weak is dominated by strong" in output
+    assert "weak is replaceable by strong" in output
     assert "ended       resolved" in output
     assert main(["race", str(path), "--workers", "2", "--quiet"]) == 0
     assert capsys.readouterr().out in output  # nothing was run again

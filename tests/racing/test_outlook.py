@@ -117,10 +117,3 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
 def test_an_undecided_algorithm_says_what_it_lacks(instances, left, said):
     status = Verdict("a", "undecided", unsettled=Unsettled({"b": 1.0}, instances, left=left))
     assert str(status) == f"a is undecided: not settled with b{said}"
-
-
-def test_an_undecided_algorithm_without_open_pairs_says_so():
-    status = Verdict("a", "undecided", 0.4)
-    said = "none of its pairs is open for the question of the race"
-    assert str(status) == f"a is undecided (P = 0.400 that it is a member): {said}"
-    assert str(Verdict("a", "undecided")) == "a is undecided"  # before any decision

@@ -104,6 +104,6 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
 
 
 def test_the_quick_fit_is_not_the_one_of_the_store():
-    raced = pb.replay(recorded(), fitted(), times=TIMES)
+    raced = pb.replay(recorded(), fitted(pb.PaperParetoSet()), times=TIMES)
     events = [from_json(to_json(event)) for event in raced.events]
     assert any(not one.is_identical for one in verify_decisions(events))

@@ -299,7 +299,7 @@ class Duels(NamedTuple):
         np.cumsum(code, axis=0, out=sums[1:])
         lead = (ours < theirs).sum(axis=0) - (ours > theirs).sum(axis=0)
         lead[unknown.any(axis=0)] = len(place) + 1
-        return cls(first, second, sums, lead, base, weight)
+        return cls(first=first, second=second, sums=sums, leads=lead, base=base, weight=weight)
 
     def count_results(self, stretch: slice) -> Floats:
         """Return tables (K, wins, losses): on how many instances the first had so many of both."""

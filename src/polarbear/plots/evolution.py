@@ -125,7 +125,13 @@ def _summarise_round(
     """Return the values of one round, in the order of the fields of ``Evolution``."""
     state, n = race.state, len(cast.names)
     dominance, rival = np.full(n, np.nan), np.full(n, -1)
-    posterior = race.posterior if refit else None
+    decided = state.setup.question.posterior_for == "decision"
+    posterior = race.posterior if refit and decided else None
+    for one in () if decided else [*state.members.verdicts.values()]:
+        if one.probability is not None and one.algorithm in index:
+            is_out = one.kind == "dominated"
+            dominance[index[one.algorithm]] = one.probability if is_out else 1 - one.probability
+            rival[index[one.algorithm]] = index.get(one.rival or "", -1)
     if posterior is not None:
         everywhere = posterior.prob_dominates_matrix()
         if getattr(state.setup.question, "elimination", "joint") == "pointwise":

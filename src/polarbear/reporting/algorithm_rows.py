@@ -94,13 +94,19 @@ def _describe_verdict(
     """Return the badge of a verdict, its tone, and P(worth running)."""
     if verdict is None:
         return {"badge": "not compared", "tone": "", "probability": worth}
-    if worth is None and verdict.probability is not None:
+    # The verdict of a race has a probability of its own, by the duels that decide it.
+    by_duels = verdict.margin is not None and verdict.probability is not None
+    if verdict.probability is not None and (worth is None or by_duels):
         out = verdict.kind in ("dominated", "replaceable")
         worth = 1 - verdict.probability if out else verdict.probability
     badge = VERDICT_WORDS.get(verdict.kind, verdict.kind)
     sure, needed = format_share(worth or 0.0), format_share(certainty)
     if verdict.kind == "undecided" and worth is not None:
-        if max(worth, 1 - worth) >= certainty:  # the posterior is sure, the race has no proof yet
+        if by_duels:
+            badge = (
+                "likely worth running" if worth > 0.8 else "likely drop" if worth < 0.2 else "open"
+            )
+        elif max(worth, 1 - worth) >= certainty:  # the posterior is sure, the race has no proof yet
             badge = f"likely {'worth running' if worth > 0.5 else 'drop'}, not proven"
         elif worth >= MIN_NEAR and sure != needed:
             badge = f"{sure}, needs {needed}"
@@ -113,6 +119,8 @@ def _describe_when(
     """Return when to run an algorithm, in a few words; if never, who is ahead of it."""
     if verdict is not None and verdict.kind == "removed":
         return escape_text(verdict.why).split("\n")[0][:60]
+    if verdict is not None and verdict.kind == "dominated" and verdict.margin is not None:
+        return f"never: {_shorten(verdict.rival or '')} replaces it"
     if found is None or ribbon is None or name not in found.algorithms:
         by = verdict.rival if verdict else None
         return f"{_shorten(by)} is always ahead" if by else ""
@@ -170,7 +178,9 @@ def describe_race_verdicts(race: Race, found: Findings | None) -> list[Sentence]
         other = by_posterior.get(name)
         agree = other is not None and (other.kind, other.rival) == (verdict.kind, verdict.rival)
         text = texts[name] if agree else f"{verdict}."
-        if other is not None and other.kind != verdict.kind:
+        if verdict.margin is not None:  # by the duels alone, which a model may not fit
+            text = f"{verdict}."
+        elif other is not None and other.kind != verdict.kind:
             text += f" By the posterior of the same runs alone, {texts[name]}"
         sentences.append(Sentence(name, verdict.kind, text))
     return sentences

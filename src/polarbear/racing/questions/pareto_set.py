@@ -122,7 +122,7 @@ class ParetoSet(Question):
 
     def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:  # noqa: ARG002
         """Return who is dropped and which pairs are open, and how likely the rest is."""
-        names, shown = rankings.algorithms, self.find_shown(view, rankings)
+        names, shown = rankings.algorithms, self._find_shown(view, rankings)
         code = {name: k for k, name in enumerate(names)}
         racing = np.array([name in view.members for name in names])
         before = {code[k]: code.get(rival, -1) for k, rival in view.dropped.items() if k in code}
@@ -132,7 +132,8 @@ class ParetoSet(Question):
         forecast, needed = forecast_pairs(shown, [(code[a], code[b]) for a, b in rated], len(names))
         verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
         if not self.classes:
-            chances = find_chances(rankings.among(view.members), self.margin, self.width)
+            present = [name for name in names if name in view.members]
+            chances = find_chances(rankings.among(present), self.margin, self.width)
             verdicts = [chances.add_to(one) for one in verdicts]
         return Decision(
             Open.list_all(open_pairs, dict(zip(rated, needed, strict=True))),
@@ -142,7 +143,7 @@ class ParetoSet(Question):
             returning=tuple(names[k] for k in before if k not in heirs),
         )
 
-    def find_shown(self, view: View, rankings: Rankings) -> Shown:
+    def _find_shown(self, view: View, rankings: Rankings) -> Shown:
         """Return what is shown of each pair of algorithms, in each class if there are classes."""
         parts = [rankings]
         if self.classes:

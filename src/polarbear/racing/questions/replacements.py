@@ -51,7 +51,13 @@ class Shown(NamedTuple):
                 on_stretches, on_average = on_stretches | tested, on_average | tested_on_average
             no_worse.append(on_stretches)
             better.append(on_average)
-        return cls(standings, needed, float(level), tuple(no_worse), tuple(better))
+        return cls(
+            standings=standings,
+            log_k=needed,
+            level=float(level),
+            no_worse=tuple(no_worse),
+            better=tuple(better),
+        )
 
     @property
     def replaces(self) -> Bools:
