@@ -227,9 +227,11 @@ def _extend(state: State, question: Question, budget: Budget) -> None:
     """Change the question or the budget, and open the pairs that may be decided differently."""
     before = state.setup.question
     state.setup = replace(state.setup, question=question, budget=budget)
-    state.pairs.batch = budget.batch[0]
+    least, most = budget.batch
+    state.pairs.batch = min(max(state.pairs.batch, least), most)
     if question == before:
         return
+    state.pairs.batch = least
     for name, eliminated in list(state.members.eliminated.items()):
         if not question.keeps_elimination(before, eliminated.probability):
             _enter(state, name)
