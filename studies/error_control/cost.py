@@ -40,6 +40,8 @@ def list_pools(aslib: Path | None) -> dict[str, tuple[pb.Runs, np.ndarray | None
     for path in sorted(aslib.glob("*.tar.gz")) if aslib else ():
         runs = pb.read(path)
         first = max(1.0, float(np.quantile(runs.time, 0.05)))
+        if runs.until.max() <= first:
+            continue  # a scenario without times
         found[path.name.split(".")[0]] = runs, np.geomspace(first, runs.until.max() * 0.999, 20)
     return found
 

@@ -40,7 +40,7 @@ MAX_CELLS = 4_000_000
 MAX_RESAMPLED = 300_000_000
 """The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
 
-LIKELY_Z = 3.0
+LIKELY_Z = 2.6
 """An algorithm is likely ahead on a stretch if its mean lead is this many standard errors.
 
 A pair of which one is behind by half the margin everywhere is then kept in fewer than 5 % of races,
