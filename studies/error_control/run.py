@@ -150,7 +150,7 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
 def main() -> None:
     """Print a table: a row for each setting and persistence, a column for each end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--races", type=int, default=2000)
+    parser.add_argument("--races", type=int, default=500)
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     options = parser.parse_args()
     ends = (8, 24) if options.quick else (*ENDS, OPEN_END)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtrit
+from scipy.special import betainc, stdtr
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
@@ -68,14 +68,16 @@ def find_stretches(times: Floats, width: float) -> list[slice]:
 class PairEvidence(NamedTuple):
     """How each algorithm (row) stands against each other one (column), by wins and losses alone.
 
-    ``no_worse`` and ``better`` are logarithms of e-values; ``t_no_worse`` and ``t_better`` are
-    statistics of a test that is made once, at an end that was known before.
+    ``no_worse`` and ``better`` are logarithms of e-values. The others are for a test that is made
+    once, at an end that was known before: means in standard errors, and p-values.
     """
 
     no_worse: Floats  # (S, n, n): on each stretch, row is not worse by more than the margin
     better: Floats  # (n, n): row is better on average over all times
     t_no_worse: Floats  # (S, n, n)
     t_better: Floats  # (n, n)
+    p_no_worse: Floats  # (S, n, n)
+    p_better: Floats  # (n, n)
     lead: Floats  # (S, n, n): the mean lead of row, in standard errors
     instances: Floats  # (S, n, n): on which both are known on the whole stretch
     on_all_times: Floats  # (n, n): on which both are known at all times
@@ -89,6 +91,8 @@ class PairEvidence(NamedTuple):
             better=np.zeros(shape),
             t_no_worse=np.zeros(on_stretches),
             t_better=np.zeros(shape),
+            p_no_worse=np.ones(on_stretches),
+            p_better=np.ones(shape),
             lead=np.zeros(on_stretches),
             instances=np.zeros(on_stretches),
             on_all_times=np.zeros(shape),
@@ -100,20 +104,11 @@ class PairEvidence(NamedTuple):
 
     def passes(self, level: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
-        return (
-            self.t_no_worse >= _t_quantile(level, self.instances),
-            self.t_better >= _t_quantile(level, self.on_all_times),
-        )
+        return self.p_no_worse <= level, self.p_better <= level
 
     def is_ahead_somewhere(self) -> NDArray[np.bool_]:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
         return np.any(self.lead >= LIKELY_Z, axis=0)
-
-
-def _t_quantile(level: Floats, instances: Floats) -> Floats:
-    """Return quantiles of Student's t, infinite for fewer than two instances."""
-    quantile = -stdtrit(np.maximum(instances - 1, 1), np.broadcast_to(level, instances.shape))
-    return np.where(instances >= 2, quantile, np.inf)
 
 
 class Chances(NamedTuple):
@@ -218,7 +213,7 @@ def weigh(
     leads = duels.count_leads()
     payoff = np.linspace(-1, 1, leads.shape[1]) * (-1 if of_second else 1)
     standing.better[at] = _log_wealth(leads, payoff, *_lead_bets())
-    standing.t_better[at] = _t_value(leads, payoff / 2)
+    standing.t_better[at], standing.p_better[at] = _test(leads, payoff / 2, 0.5)
     standing.on_all_times[at] = leads.sum(axis=1)
 
 
@@ -237,8 +232,10 @@ def _weigh_stretch(
             _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
             _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
         ) - np.log(2)
-    standing.t_no_worse[at] = np.maximum(_t_value(counts, relative), _t_value(counts, absolute))
-    standing.lead[at] = _t_value(counts, lead / 2)
+    first, second = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
+    standing.t_no_worse[at] = np.maximum(first[0], second[0])
+    standing.p_no_worse[at] = np.minimum(first[1], second[1])
+    standing.lead[at] = _test(counts, lead / 2, 0.5)[0]
     standing.instances[at] = counts.sum(axis=1)
 
 
@@ -255,15 +252,25 @@ def _log_wealth(counts: Floats, payoff: Floats, stake: Floats, weight: Floats) -
     return log_mixture(weight, factors @ counts.T)
 
 
-def _t_value(counts: Floats, payoff: Floats) -> Floats:
-    """Return the mean payoff of each pair in standard errors.
+def _test(counts: Floats, payoff: Floats, lowest: float) -> tuple[Floats, Floats]:
+    """Return the mean payoff of each pair in standard errors, and the p-value of "at most 0".
 
-    The variance has one more observation of 1/2, so that few equal outcomes are not certain.
+    The variance has one more observation of 1/2, so that few equal outcomes are not certain. The
+    p-value is the larger one of Student's t, which is right for payoffs with a small variance, and
+    of the binomial distribution, which is exact if each instance is won or lost as a whole; in
+    between, its number of trials is that with the observed variance. ``lowest``: the payoff of an
+    instance that is lost as a whole, below 0; one that is won has one more.
     """
     n, payoff = counts.sum(axis=1), payoff.ravel()
-    mean, squares = (counts @ payoff**k / np.maximum(n, 1e-12) for k in (1, 2))
+    least = np.maximum(n, 1e-12)
+    mean, squares = (counts @ payoff**k / least for k in (1, 2))
     spread = np.maximum(squares - mean**2, 0.0) * n + 0.25
-    return np.where(n > 0, mean / np.sqrt(spread / ((n + 1) * np.maximum(n, 1e-12))), 0.0)
+    t = np.where(n > 0, mean / np.sqrt(spread / ((n + 1) * least)), 0.0)
+    share = np.clip(mean + lowest, 0.0, 1.0)  # of trials that are won
+    trials = n * (n * share * (1 - share) + 0.25) / spread
+    binomial = betainc(np.maximum(trials * share, 1e-9), trials * (1 - share) + 1, lowest)
+    p = np.maximum(stdtr(np.maximum(n - 1, 1), -t), binomial)
+    return t, np.where(n >= 2, p, 1.0)
 
 
 class Duels(NamedTuple):

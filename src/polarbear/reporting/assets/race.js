@@ -9,7 +9,7 @@ function drawRace() {
   if (!width) return;
   byId("race-pictures").replaceChildren(
     ...(race.dominance && race.rounds.share.length ? [drawDominance(race, width)] : []),
-    ...(race.rounds.share.length ? [drawSettled(race, width), drawOut(race), drawMembers(race)] : []),
+    ...(race.rounds.share.length ? [drawSettled(race, width), drawOut(race),] : []),
     ...(race.allocation.length ? [drawAllocation(race)] : []));
 }
 
@@ -106,19 +106,6 @@ function drawSettled(race, width) {
 }
 
 const listedInstances = (names) => names.length ? `${plural(names.length, "instance")}: ${shortened(names.join(", "), 40)}` : "";
-
-function drawMembers(race) {
-  if (!race.members.some(({ decisive }) => decisive.length)) return html("span", {});
-  const rows = race.members.map(({ algorithm, status, decisive }) => html("tr", {},
-    html("th", { scope: "row" }, labelled(algorithm)),
-    html("td", {}, status),
-    html("td", { title: decisive.join(", ") }, listedInstances(decisive))));
-  return html("figure", {}, html("figcaption", {}, html("strong", {}, "Settled algorithms."), " ",
-      html("span", { class: "soft" }, "Depends on: few instances without which its comparison with a rival would be undecided.")),
-    html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {},
-      ...["algorithm", "status", "depends on"].map((text) => html("th", { scope: "col" }, text)))),
-    html("tbody", {}, ...rows))));
-}
 
 function drawOut(race) {
   if (!race.out.length) return html("p", {}, "No algorithm has been eliminated.");
