@@ -41,7 +41,7 @@ def raced(executor, n, overlap):
             lambda rng: rng.random(),
             [1],
             direction="minimize",
-            question=pb.ParetoSet(epsilon=0.0),
+            question=pb.StrictParetoSet(),
             budget=budget,
             store=store,
             executor=executor,

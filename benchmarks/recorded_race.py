@@ -48,7 +48,7 @@ def raced(rounds: int, n_times: int) -> Figures:
         times,
         direction="minimize",
         instances=[str(k) for k in range(position.shape[1])],
-        question=pb.ParetoSet(certainty=0.999, epsilon=0.0),
+        question=pb.StrictParetoSet(certainty=0.999),
         budget=pb.Budget(batch=(BATCH, BATCH)),
         clock="evaluations",
     )

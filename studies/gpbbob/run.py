@@ -39,9 +39,7 @@ MATRICES = {
     "NONE": "NONE",
 }
 QUESTIONS = {
-    "default": pb.ParetoSet(
-        certainty=0.99, epsilon=0.05, resolution="crossing", fit={"prior": "BSpline"}
-    ),
+    "default": pb.ParetoSet(certainty=0.99, fit={"prior": "BSpline"}),
     "paper": pb.PaperParetoSet(fit={"prior": "BSpline"}),
 }
 """By method: that of the package, and the one of the paper's case study."""
