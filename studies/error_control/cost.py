@@ -30,7 +30,7 @@ QUESTIONS = {
 }
 
 
-def list_pools(aslib: Path | None) -> dict[str, tuple[pb.Runs, np.ndarray | None]]:
+def list_pools(aslib: Path | None) -> dict[str, tuple[pb.Runs, np.ndarray]]:
     """Return recorded runs by name, with the times at which they are compared."""
     pools = {"bbob": pb.example(), "cma-variants": pb.example("cma-variants")}
     found = {name: (runs, pb.grid.from_runs(runs, 20)) for name, runs in pools.items()}
@@ -72,7 +72,7 @@ def replay_pool(
     race = pb.replay(some, question, times=times, seed=seed)
     code = {name: k for k, name in enumerate(pb.rank(runs, times).algorithms)}
     truth = find_replaceable(runs, times)
-    wrong = sum(not truth[code[one.rival], code[k]] for k, one in race.eliminated.items())
+    wrong = sum(not truth[code[one.rival or ""], code[k]] for k, one in race.eliminated.items())
     share = race.spent.runs / (len(chosen) * len(code))
     instances = len(race.state.pool.order)
     return instances, share, len(race.eliminated), wrong, race.resolved

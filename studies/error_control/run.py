@@ -129,7 +129,8 @@ def find_shown(costs: Floats, shares: Shares) -> Shown:
 def count_errors(setting: Setting, races: int, n: int, persistence: float, seed: int) -> float:
     """Return the share of members (or races) with the error of a setting, ever until n."""
     known_end, size = n < OPEN_END, setting.utilities.shape[1]
-    costs, wrong = simulate(setting, races, n, persistence, seed), None
+    costs = simulate(setting, races, n, persistence, seed)
+    wrong: NDArray[np.bool_] = np.zeros(1, dtype=bool)
     for look in looks_until(n):
         now = 0.45 if known_end and look == n else 0.0
         shown = find_shown(costs[:, :look], Shares(0.5 if known_end else 1.0, now))
@@ -143,7 +144,7 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
             ahead = standing.is_ahead_somewhere().reshape(races, size, size)
             holds = within if setting.counts == "tied" else ahead
             found = (holds & holds.swapaxes(1, 2))[:, 0, 1:2]
-        wrong = found if wrong is None else wrong | found
+        wrong = wrong | found
     return float(np.mean(wrong))
 
 
