@@ -11,7 +11,6 @@ from scipy import special, stats
 
 import reference
 from polarbear import priors, read_pairs
-from polarbear.inference.laplace.approximation import draw_approximation
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.inference.laplace.engine import fit_laplace as fit_default
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
@@ -232,17 +231,6 @@ def test_a_grid_that_laplace_puts_in_the_wrong_place_is_laid_again():
     expected = stats.norm.ppf([0.1, 0.5, 0.9])
     ours = np.quantile(np.log(found.hyper["scale"]), [0.1, 0.5, 0.9])
     assert_allclose(ours, expected, atol=0.3)
-
-
-def test_the_gaussian_of_forecasts_is_close_to_the_posterior():
-    truth = np.array([[1.0, 0.3, 0.0]] * 15 + [[0.0, 0.3, 1.0]] * 15)
-    rankings = simulate_rankings(truth, 60, persistence=0.5)
-    prior = priors.Dirichlet()
-    one, other = draw_approximation(rankings, prior), fit_default(rankings, prior)
-    assert np.abs(one.prob_better_matrix() - other.prob_better_matrix()).max() < 0.03
-    shares = [list(posterior.prob_in_pareto().values()) for posterior in (one, other)]
-    assert np.abs(np.subtract(*shares)).max() < 0.1
-    assert one.diagnostics.trusted
 
 
 def test_the_tail_is_never_said_to_be_empty():

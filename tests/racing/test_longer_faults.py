@@ -15,7 +15,7 @@ from polarbear.racing.forecast import LeadDraws
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
-from racers import TIMES, ShortFirst, check_invariants, drive, fitted, quick_fit, race_of, solve
+from racers import TIMES, ShortFirst, check_invariants, drive, quick_fit, race_of, solve
 
 QUESTION = ShortFirst(certainty=0.9)
 BUDGET = pb.Budget(batch=(2, 8))
@@ -107,10 +107,10 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
 
 
 def nothing_is_left(race):
-    """Whether a race that ended without an answer has seen all that it could, or has given up."""
+    """Whether a race that ended without an answer has seen all that it could."""
     state = race.state
     until = {name: max(others.values()) for name, others in state.rivals().items()}
-    return state.pairs.given_up or all(
+    return all(
         known[name] >= state.setup.times[times.bit_length() - 1]
         for name, times in until.items()
         for known in state.pool.observed_until.values()
@@ -205,41 +205,6 @@ def test_repetitions_of_an_instance_are_one_instance():
     rankings = pb.rank(pb.Runs.from_records(runs, direction="maximize"), TIMES)
     found = LeadDraws.from_posterior(quick_fit(rankings, seed=0), rankings, np.array([[0, 1]]))
     assert np.allclose(found.n_instances, 4.0)
-
-
-@pytest.mark.slow
-def test_nobody_runs_alone_for_longer():
-    """Where a rival is known no longer, a longer run would be compared with nobody."""
-    truth = np.array([[0.15, -0.15]] * 3 + [[-1.0, 1.0]])
-    whole = pb.simulation.simulate_runs(truth, 30, persistence=0.5, seed=1)
-    times = np.unique(whole.time)
-    runs = pb.Runs.from_records(
-        (ended(run, times[k % 2 + 1]) if k % 4 < 2 else run for k, run in enumerate(whole)),
-        direction=whole.direction,
-    )
-    recorded, made = {key_of(run)[:2]: run.until for run in runs}, 0
-    for seed in range(6):
-        race = pb.replay(runs, fitted(), times=times, seed=seed)
-        known = {}
-        for jobs in (event.jobs for event in race.events if isinstance(event, Asked)):
-            again = map_extensions(jobs)
-            now = {**known, **{job.key[:2]: job.horizon for job in jobs}}
-            for job in (job for job in jobs if job.key in again):
-                rivals = [
-                    until
-                    for (name, instance), until in now.items()
-                    if instance == job.instance and name != job.algorithm
-                ]
-                assert max(rivals) > known[job.key[:2]]
-                made += 1
-            known = {place: min(until, recorded[place]) for place, until in now.items()}
-    assert made
-
-
-def ended(run, until):
-    """A run that was watched no longer."""
-    early = run.time <= until
-    return run._replace(time=run.time[early], value=run.value[early], until=until)
 
 
 def test_a_round_of_one_that_is_removed_decides_nothing_else():

@@ -91,7 +91,7 @@ def test_the_command_says_what_was_saved(capsys):
     options = ["--direction", "minimize", "--clock", "evaluations", "--times", "4"]
     assert main(["replay", str(MABBOB), *options, "--certainty", "0.95", "--batch", "8", "16"]) == 0
     said = capsys.readouterr().out
-    assert "RS is dominated by" in said
+    assert "RS is replaceable by" in said
     assert "4,200,000 evaluations" in said
     assert main(["replay", str(MABBOB), *options, "--certainty", "2"]) == 1
     assert "--certainty 2.0" in capsys.readouterr().err

@@ -38,7 +38,7 @@ def check_agreement(race):
         else:
             assert ours.probability == pytest.approx(theirs.probability, abs=1e-6)
         assert ours.rival == theirs.rival
-        assert (ours.since, ours.until) == (theirs.since, theirs.until)
+        assert ours.during == theirs.during
     return compared
 
 

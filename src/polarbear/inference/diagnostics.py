@@ -9,6 +9,9 @@ ORDERED_BY = "Runs are ordered by"
 TIMES_BEGIN = "The times begin"
 """The start of the note that says that the first values are not compared."""
 
+DUELS_CONTRADICT = "The duels contradict the model of rankings"
+"""The start of the note on a pair that wins more often than the model says."""
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -38,6 +41,11 @@ class Diagnostics:
     def order_notes(self) -> tuple[str, ...]:
         """The notes on what runs are ordered by, which belong to every conclusion."""
         return tuple(note for note in self.notes if note.startswith(ORDERED_BY))
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """The notes on duels that contradict the model, which a verdict begins with."""
+        return tuple(note for note in self.notes if note.startswith(DUELS_CONTRADICT))
 
     @property
     def verdict_notes(self) -> tuple[str, ...]:

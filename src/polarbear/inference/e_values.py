@@ -18,7 +18,7 @@ Claims over all times take the minimum of e-values, which needs no correction fo
 times. Claims about some time take their mean, which is an e-value whatever the dependence.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.special import betaln, logsumexp
 
-from polarbear.data.names import natural_sort_key
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
@@ -92,28 +91,6 @@ def _sum_by_pair(cell: NDArray[np.intp], weight: Floats) -> tuple[NDArray[np.int
         return cell[:1], weight[None]
     pair, code = np.unique(cell, return_inverse=True)
     return pair, csr_array((weight, (code, np.arange(len(cell)))))
-
-
-def count_by_class(
-    rankings: Rankings, classes: Mapping[str, str], heaviest: float | None = None
-) -> dict[str, Outcomes]:
-    """Count the wins and ties of pairs in each class, also in classes without any data.
-
-    ``classes`` maps instances to classes; instances that it does not name are left out.
-
-    >>> import polarbear as pb
-    >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 10)
-    >>> outcomes = count_by_class(rankings, {"i1": "x", "i2": "x", "i99": "y"})
-    >>> {name: float(one.wins.sum()) for name, one in outcomes.items()}
-    {'x': 2.0, 'y': 0.0}
-    """
-    counts: dict[str, Outcomes] = {}
-    zeros = np.zeros((len(rankings.times), len(rankings.algorithms), len(rankings.algorithms)))
-    for name in sorted(set(classes.values()), key=natural_sort_key):
-        rows = [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
-        empty = Outcomes(zeros, zeros)
-        counts[name] = count_outcomes(rankings.take(rows), heaviest) if rows else empty
-    return counts
 
 
 def count_by_instance(rankings: Rankings, first: str, second: str) -> Floats:
@@ -304,11 +281,6 @@ class Evidence(NamedTuple):
         """Return the e-values that follow from wins, ties and losses."""
         wins, ties, losses = outcomes.wins, outcomes.ties, outcomes.losses
         return cls(log_lead(wins, losses, epsilon), log_par(wins, ties, losses, epsilon))
-
-    def dominates(self, log_k: Floats) -> Bools:
-        """Return a matrix: true where e-values show that row is ahead of column at all times."""
-        beats: Bools = self.lead.min(axis=0) >= log_k
-        return beats & ~np.eye(len(beats), dtype=bool)
 
 
 def multiplicity(rivals: int, later: int = 0) -> float:

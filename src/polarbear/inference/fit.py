@@ -27,6 +27,7 @@ from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
+from polarbear.inference.model_check import find_contradiction
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.priors.by_name import make_prior
@@ -270,6 +271,9 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
+    contradiction = find_contradiction(rankings, posterior.utilities)
+    if contradiction:
+        diagnostics = replace(diagnostics, notes=(*diagnostics.notes, contradiction))
     return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
 
 

@@ -381,7 +381,7 @@ class Posterior(FrozenRecord):
         **options: Any,
     ) -> tuple[str, ...]:
         """Return what a reader must know first: what hangs on how runs ended, and failed runs."""
-        cautions = []
+        cautions = list(self.diagnostics.contradictions)
         if self.if_cut is not None:
             others = self.if_cut.verdicts(certainty, epsilon, **options)
             first, second = (one.prob_best()[-1].argmax() for one in (self, self.if_cut))

@@ -9,9 +9,7 @@ from polarbear.data.rankings import Rankings
 from polarbear.data.run import Run
 from polarbear.errors import DataWarning, FitWarning
 from polarbear.inference.fit import fit as default_fit
-from polarbear.inference.laplace.approximation import draw_approximation
 from polarbear.inference.posterior import Posterior
-from polarbear.priors.dirichlet import Dirichlet
 from polarbear.racing.jobs import derive_seed, key_of
 from polarbear.racing.model import Fit, Model
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
@@ -34,9 +32,8 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
 
     If any algorithm would be eliminated at the certainty minus four Monte Carlo standard errors,
     a fit with all draws has to decide. With p = certainty and D draws, the standard error is
-    sqrt(p (1 - p) / D). With e-values the posterior only gives the forecast and the choice. A
-    Gaussian approximation is enough for a forecast, few draws for a choice. The last decision of
-    a race, which may end it by the regret, uses all draws.
+    sqrt(p (1 - p) / D). For a choice few draws are enough. The last decision of a race, which may
+    end it by the regret, uses all draws.
     """
     question = state.setup.question
     decides = isinstance(question, PaperParetoSet)
@@ -48,9 +45,7 @@ def screening_fit(fit: Fit, rankings: Rankings | None, state: State) -> Posterio
     if decides and n * (n - 1) // 2 * len(rankings.times) < MIN_SCREENING_CELLS:
         return None
     seed = derive_seed(state.setup.seed, ["fit", state.progress.n_decisions])
-    is_forecast = question.posterior_for == "forecast"
-    fit_screening = _fit_approximation if is_forecast else _fit_few_draws
-    posterior = _fit_without_warnings(fit_screening, rankings, seed)
+    posterior = _fit_without_warnings(_fit_few_draws, rankings, seed)
     if posterior is None or not posterior.diagnostics.trusted:
         return None
     if not decides:
@@ -69,11 +64,6 @@ def _has_default_model(fit: Fit) -> bool:
 def _fit_few_draws(rankings: Rankings, /, *, seed: int) -> Posterior:
     """Fit a posterior with ``SCREENING_DRAWS`` draws."""
     return default_fit(rankings, seed=seed, draws=SCREENING_DRAWS)
-
-
-def _fit_approximation(rankings: Rankings, /, *, seed: int) -> Posterior:
-    """Draw from the Gaussian approximation of the posterior."""
-    return draw_approximation(rankings, Dirichlet(), seed=seed, draws=SCREENING_DRAWS)
 
 
 def _fit_without_warnings(fit: Fit, rankings: Rankings | None, seed: int) -> Posterior | None:

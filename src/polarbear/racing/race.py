@@ -628,12 +628,9 @@ class Race(RaceTexts):
             )
             decision = _decide(state, self._posterior, decided)
         if decision.problems:
-            decides = state.setup.question.posterior_for == "decision"
-            consequence = "decides nothing" if decides else "has no forecast"
             problems = "; ".join(decision.problems)
-            warn(
-                f"round {state.progress.n_decisions + 1} {consequence}, for {problems}", FitWarning
-            )
+            number = state.progress.n_decisions + 1
+            warn(f"round {number} decides nothing, for {problems}", FitWarning)
         self._record(Decided(state.progress.current, decision, screening=screened is not None))
 
     def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:

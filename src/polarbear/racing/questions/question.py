@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import Kind
 
-PosteriorUse = Literal["nothing", "forecast", "choice", "decision"]
+PosteriorUse = Literal["nothing", "choice", "decision"]
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class Question:
     certainty: float = field(default=0.95, kw_only=True)
     fit: FitOptions = field(default=None, kw_only=True, compare=False, repr=False)
 
-    posterior_for: ClassVar[PosteriorUse] = "forecast"
-    """What decisions need a posterior for. E-values need none, so it serves forecasts alone."""
+    posterior_for: ClassVar[PosteriorUse] = "choice"
+    """What decisions need a posterior for: nothing; a choice, for which few draws are enough until
+    the end; or the decision itself."""
     rates_eliminated: ClassVar[bool] = False
     """Whether the posterior rates the eliminated algorithms too."""
     focuses: ClassVar[bool] = True
