@@ -47,10 +47,9 @@ def test_who_was_replaced_by_one_that_leaves_goes_to_another_or_comes_back():
     stands_in = [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
     assert drop_replaceable(shown(drops_one, stands_in), racing, {2: 1}) == {1: 0, 2: 0}
     assert drop_replaceable(shown(drops_one), racing, {2: 1}) == {1: 0}
-    # As long as its rival stays, nothing changes.
-    assert drop_replaceable(shown(np.zeros((3, 3))), racing, {2: 1}) == {}
-    kept = shown(np.zeros((3, 3)), [[0, 0, 0], [0, 0, 1], [0, 0, 0]])
-    assert drop_replaceable(kept, racing, {2: 1}) == {2: 1}
+    # As long as its rival stays, nothing changes, though the proof may be that of an earlier end.
+    assert drop_replaceable(shown(np.zeros((3, 3))), racing, {2: 1}) == {2: 1}
+    assert drop_replaceable(shown(np.zeros((3, 3))), racing, {2: -1}) == {}
 
 
 def test_in_classes_another_one_may_replace_it_in_each():
@@ -127,3 +126,32 @@ def test_each_statement_of_a_race_agrees_with_its_chances():
                     assert one.probability > 0.8, (seed, one)
                 if one.kind == "member" and one.probability < 0.5:
                     assert "doubts" in str(one)
+
+
+def test_who_was_dropped_at_an_end_stays_out_when_instances_are_added():
+    runs = pb.simulation.simulate_runs(TRUTH, 24, seed=0, persistence=np.inf)
+    race = pb.replay(runs, fitted(pb.ParetoSet()))
+    gone = dict(race.eliminated)
+    assert gone
+    race.offer(["another", "and another"])
+    for job in race.ask():
+        race.tell(job.run([1], [1.0]))
+    race.ask()
+    assert gone.keys() <= race.eliminated.keys()
+
+
+def test_in_a_race_the_last_of_a_chain_goes_to_the_one_that_replaced_its_rival():
+    """a2 replaces a3 first; when a1 replaces a2, a3 goes to a1."""
+    rng = np.random.default_rng(0)
+    early, late = np.array([0.0, 0.1, 3.0]), np.array([0.0, 3.0, 3.1])
+    costs = np.concatenate([early + rng.gumbel(size=(60, 3)), late + rng.gumbel(size=(200, 3))])
+    records = [
+        pb.Run(f"a{k + 1}", f"i{i:03}", [1.0, 2.0], [costs[i, k], costs[i, k] - 0.1], 2.0)
+        for i in range(260)
+        for k in range(3)
+    ]
+    race = pb.replay(pb.Runs.from_records(records, direction="minimize"), times=[1.0, 2.0])
+    assert race.pareto == ("a1",)
+    assert {one.rival for one in race.eliminated.values()} == {"a1"}
+    again = pb.Race.from_events(race.events)
+    assert again.eliminated == race.eliminated

@@ -51,6 +51,11 @@ class Members:
         if trial is not None and trial.n_runs + 1 < first_batch:
             self.on_trial[algorithm] = trial.after(success)
 
+    def find_orphans(self, decision: Decision) -> list[str]:
+        """Return the eliminated algorithms whose rival leaves by a decision."""
+        leaving = {one.algorithm for one in decision.eliminated}
+        return [name for name, one in self.eliminated.items() if one.rival in leaving]
+
     def decide(self, decision: Decision) -> None:
         """Take the verdicts of a decision; the eliminated ones have left."""
         self.eliminated |= {one.algorithm: one for one in decision.eliminated}

@@ -13,7 +13,7 @@ not it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -546,7 +546,6 @@ class Race(RaceTexts):
         self._fit: Fit = fit if callable(fit) and model.function else model.make_fit()
         ranked = stored if model.function else model  # a function is given rankings
         self._posterior: Posterior | None = None
-        self._all_rankings: Rankings | None = None  # of racing and eliminated algorithms
         self._ranked_runs = IncrementalRankings(
             started.times, started.direction, started.clock, ranked.rank_options()
         )
@@ -617,16 +616,18 @@ class Race(RaceTexts):
         fits = state.setup.question.posterior_for != "nothing"
         screened = screening_fit(self._fit, rankings, state) if screening and fits else None
         self._posterior = None  # that of a race has all draws, as have stated probabilities
-        rated = () if rankings is None else rankings.algorithms
-        dropped = () if state.setup.question.rates_eliminated else state.members.eliminated
-        decided = _select(self._all_rankings, {*rated, *dropped})
-        decision = _decide(state, screened, decided) if screened or not fits else None
+        decision = _decide(state, screened, rankings) if screened or not fits else None
         if decision is None or (screened and decision.eliminated):
             screened = None
             self._posterior = fit_posterior(
                 self._fit, rankings, state.setup.seed, state.progress.n_decisions
             )
-            decision = _decide(state, self._posterior, decided)
+            decision = _decide(state, self._posterior, rankings)
+        orphans = state.members.find_orphans(decision)
+        if orphans and state.setup.question.hands_over:
+            names = (*state.rated(), *orphans)
+            rankings = self._rank_runs(DecisionInput(state.progress.current, names))
+            decision = _decide(state, self._posterior, rankings)
         if decision.problems:
             problems = "; ".join(decision.problems)
             number = state.progress.n_decisions + 1
@@ -641,26 +642,13 @@ class Race(RaceTexts):
         algorithms without runs.
         """
         round_, names = decision_input
-        members = self._state.members
-        self._all_rankings = self._ranked_runs.rankings(
-            round_,
-            {*names, *members.racing, *members.eliminated},
-            partial(renumber_run, self._state),
-            self._state.pool.used,
+        rankings = self._ranked_runs.rankings(
+            round_, names, partial(renumber_run, self._state), self._state.pool.used
         )
-        rankings = _select(self._all_rankings, names)
         if rankings is None:
             return None
         largest, *others = connected_groups(rankings)
         return rankings.among(largest) if others else rankings
-
-
-def _select(rankings: Rankings | None, names: Collection[str]) -> Rankings | None:
-    """Return the rankings of some algorithms; None if they have no runs."""
-    present = [] if rankings is None else [k for k in rankings.algorithms if k in names]
-    if rankings is None or not present:
-        return None
-    return rankings if len(present) == len(rankings.algorithms) else rankings.among(present)
 
 
 def _decide(state: State, posterior: Posterior | None, rankings: Rankings | None) -> Decision:

@@ -75,6 +75,7 @@ class ParetoSet(Question):
     classes: Classes | None = None
 
     posterior_for: ClassVar[PosteriorUse] = "nothing"
+    hands_over: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _check_classes(self.classes))

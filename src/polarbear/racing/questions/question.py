@@ -53,6 +53,9 @@ class Question:
     the end; or the decision itself."""
     rates_eliminated: ClassVar[bool] = False
     """Whether the posterior rates the eliminated algorithms too."""
+    hands_over: ClassVar[bool] = False
+    """Whether an eliminated algorithm goes to another rival, or returns, when its own one leaves:
+    a round in which that happens is decided again, with rankings that include it."""
     focuses: ClassVar[bool] = True
     """Whether runs go where they are expected to settle pairs at least cost. Else all algorithms
     with an open pair run until its last open time on new instances, as in the paper."""

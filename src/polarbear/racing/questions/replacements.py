@@ -121,13 +121,15 @@ def drop_replaceable(shown: Shown, racing: Bools, replaced_by: Mapping[int, int]
     heirs: dict[int, int] = {}
     gone = [k for k in range(len(racing)) if (racing[k] and not stays[k]) or k in replaced_by]
     for k in sorted(gone, key=lambda k: -float(proof[stays, k].max(initial=0.0))):
-        able = (stands_in & stays[:, None])[:, :, k]  # (C, n)
-        if not able.any(axis=1).all():
-            stays[k] = True
-            continue
         before = replaced_by.get(k, -1)
-        strength = np.where(able.any(axis=0), proof[:, k] + replaces[:, :, k].any(axis=0), -1.0)
-        heirs[k] = before if before >= 0 and stays[before] else int(np.argmax(strength))
+        able = (stands_in & stays[:, None])[:, :, k]  # (C, n)
+        if before >= 0 and stays[before]:  # what was proven once needs no proof again
+            heirs[k] = before
+        elif able.any(axis=1).all():
+            strength = np.where(able.any(axis=0), proof[:, k] + replaces[:, :, k].any(axis=0), -1.0)
+            heirs[k] = int(np.argmax(strength))
+        else:
+            stays[k] = True
     return heirs
 
 
