@@ -152,7 +152,7 @@ def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
 def test_a_question_that_is_not_there_or_not_complete_is_said_with_its_table(race):
     text = race.read_text()
     for kind, said in (
-        ("Best", "no question 'Best': expected one of ParetoSet, Choice, NoWorse, PaperParetoSet"),
+        ("Best", "no question 'Best': expected one of ParetoSet, StrictParetoSet, Choice, NoWorse"),
         ("NoWorse", "NoWorse needs the key baseline"),
     ):
         race.write_text(text.replace("certainty = 0.9", f'kind = "{kind}"'))
