@@ -788,7 +788,7 @@ def test_the_paper_in_one_command(capsys):
     times = pb.grid.from_runs(runs, 5)
     options = pb.PaperParetoSet("independent").model.fit_options()
     posterior = pb.fit(runs, times=times, **options)
-    said = posterior.verdict(0.99, elimination="pointwise", resolution="strict")
+    said = posterior.paper_verdict(0.95, elimination="pointwise", resolution="strict")
     assert found["verdict"] == str(said).splitlines()
     assert found["provenance"]["model"]["evidence"] == "rankings"
     assert main(["replay", *VARIANTS, *asked, "--certainty", "0.9"]) == 0

@@ -492,8 +492,8 @@ def add_certainty_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certainty",
         type=parse_probability,
-        default=0.99,
-        help="required probability of a statement (0.99)",
+        default=0.95,
+        help="required probability of a statement (0.95)",
     )
 
 

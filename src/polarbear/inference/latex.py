@@ -40,7 +40,6 @@ class RatedAlgorithms(NamedTuple):
     mean: Floats  # (T, n)
     deviation: Floats  # (T, n): posterior standard deviation
     best: Floats  # (T, n): P(has the highest rating)
-    member: Floats  # (n,): P(in the Pareto set)
 
     @classmethod
     def of(cls, posterior: "_Ratings") -> Self:
@@ -54,7 +53,6 @@ class RatedAlgorithms(NamedTuple):
             mean=posterior.mean(),
             deviation=deviation,
             best=posterior.prob_best(),
-            member=posterior.undominated(posterior.algorithms).mean(axis=0),
         )
 
 
@@ -76,8 +74,6 @@ class _Ratings(Protocol):
     def mean(self) -> Floats: ...
 
     def prob_best(self) -> Floats: ...
-
-    def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]: ...
 
 
 def render_table(
@@ -169,14 +165,12 @@ def _describe_other_times(
 def _make_row(verdict: Verdict, rated: RatedAlgorithms | None, shown: Sequence[int]) -> list[str]:
     """Return the cells of an algorithm's row in a LaTeX table."""
     said = escape_latex(verdict._replace(probability=None).brief())
-    name, is_member = escape_latex(verdict.algorithm), verdict.probability
-    if rated is None or verdict.algorithm not in rated.algorithms:
-        is_member = is_member if verdict.is_candidate else None
-        row = [name, said, _format_prob(is_member)]
-        return row if rated is None else [*row, "", *[NO_NUMBER] * len(shown)]
+    row = [escape_latex(verdict.algorithm), said, _format_prob(verdict.prob_worth)]
+    if rated is None:
+        return row
+    if verdict.algorithm not in rated.algorithms:
+        return [*row, "", *[NO_NUMBER] * len(shown)]
     code = rated.algorithms.index(verdict.algorithm)
-    is_member = is_member if verdict.is_candidate else float(rated.member[code])
-    row = [name, said, _format_prob(is_member)]
     ranges = [
         _format_time(rated, float(rated.times[start]))
         if start == stop - 1

@@ -85,6 +85,20 @@ def describe_model(prior: str, evidence: str, method: str) -> str:
     )
 
 
+def describe_replacement(margin: float, width: float) -> str:
+    """Return what it takes to replace an algorithm, as a clause without its subject.
+
+    >>> describe_replacement(0, 0)
+    'has the higher rating at all times'
+    """
+    if not (margin or width):
+        return "has the higher rating at all times"
+    return (
+        "wins more duels on average over all times, and at least "
+        f"{0.5 - margin:.0%} of them on each stretch of {width:.0%} of the time axis"
+    )
+
+
 def describe_equivalence(epsilon: float) -> str:
     """Return a sentence that defines when algorithms are equivalent."""
     return (
@@ -105,10 +119,14 @@ def describe_result(verdicts: Sequence[Verdict]) -> str:
     if names["undecided"]:
         undecided = format_list(names["undecided"], MAX_NAMES)
         which = "all of these are" if names["undecided"] == kept else f"of these, {undecided} are"
-        sentences = [f"The algorithms that are not dominated are {members}; {which} undecided."]
-    for kind in ("dominated", "removed"):
-        if names[kind]:
-            sentences.append(f"{kind.capitalize()}: {format_list(names[kind], MAX_NAMES)}.")
+        sentences = [f"The algorithms that stay are {members}; {which} undecided."]
+    has_margin = any(one.margin is not None for one in verdicts if one.kind == "dominated")
+    words = {"dominated": "Replaceable" if has_margin else "Dominated", "removed": "Removed"}
+    sentences += [
+        f"{word}: {format_list(names[kind], MAX_NAMES)}."
+        for kind, word in words.items()
+        if names[kind]
+    ]
     return " ".join(sentences)
 
 
@@ -120,16 +138,17 @@ def describe_posterior_analysis(
     evidence: str,
     method: str,
     certainty: float,
-    epsilon: float,
+    margin: float,
+    width: float,
     problems: Sequence[str] = (),
     notes: Sequence[str] = (),
     ends: Sequence[RunEnds] = (),
 ) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
     n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
-    dominated = (
-        "An algorithm is dominated if another one has the higher rating at all times with "
-        f"posterior probability {certainty:g} or more."
+    replaceable = (
+        f"An algorithm is replaceable if, with posterior probability {certainty:g} or more, "
+        f"another one {describe_replacement(margin, width)}."
     )
     sentences = [
         describe_comparison(
@@ -138,14 +157,13 @@ def describe_posterior_analysis(
         *describe_runs(ends, instances),
         *notes,
         describe_model(prior, evidence, method),
-        dominated,
-        describe_equivalence(epsilon),
+        replaceable,
         "These probabilities are for data that are analysed once, not again while they grow.",
         describe_result(found.verdicts),
     ]
     if n_dominated:
         sentences.append(
-            "At least one algorithm is wrongly called dominated with posterior probability "
+            "At least one algorithm is wrongly called replaceable with posterior probability "
             f"{format_value(found.mistaken)}."
         )
     if problems:

@@ -37,6 +37,10 @@ Kind = Literal[
 ]
 
 
+MIN_LIKELY = 0.8
+"""From this probability on, a claim that is not certain is called likely."""
+
+
 class Unsettled(NamedTuple):
     """The pairs of an algorithm that are not settled, and the forecast of what settles them.
 
@@ -131,6 +135,19 @@ class Verdict(NamedTuple):
         """Whether the algorithm is neither dominated nor removed."""
         return self.kind not in ("dominated", "removed")
 
+    @property
+    def prob_worth(self) -> float | None:
+        """P(it is worth running); of a dominated one at most, as another rival may replace it."""
+        if self.kind == "dominated" and self.probability is not None:
+            return 1 - self.probability
+        return self.probability
+
+    @property
+    def names_rival(self) -> bool:
+        """Whether an undecided algorithm is called likely replaceable, by its rival."""
+        unlikely = self.probability is not None and self.probability < 1 - MIN_LIKELY
+        return self.kind == "undecided" and self.margin is not None and unlikely
+
     def brief(self) -> str:
         """Return the verdict and its probability in a few words, without the algorithm's name.
 
@@ -160,11 +177,12 @@ class Verdict(NamedTuple):
         if self.margin is None:
             return f"undecided ({format_probability(probability)} that it is a member)"
         rival = escape_text(self.rival or "")
-        if probability < 0.2:
+        if self.names_rival:
             likely = f"likely replaceable by {rival} ({format_probability(1 - probability)})"
             return likely if self.proof is None else f"{likely}, proof {100 * self.proof:.0f} %"
         sure = f" ({format_probability(probability)})"
-        return f"likely worth running{sure}" if probability > 0.8 else f"open: worth running{sure}"
+        is_likely = probability > MIN_LIKELY
+        return f"{'likely' if is_likely else 'open:'} worth running{sure}"
 
     def claim(self) -> str:
         """Return the name, verdict and probability in words, without rivals and forecast.

@@ -18,6 +18,7 @@ from polarbear.racing.model import FitOptions, Model
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
+    from polarbear.inference.findings import Findings
     from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import Kind
 
@@ -112,6 +113,10 @@ class Question:
         """Return a sentence on how the race decides, for the methods section of a paper."""
         return f"After every round the race decided the question {type(self).__name__}."
 
+    def read_posterior(self, posterior: Posterior) -> Findings:
+        """Return what a posterior says of all algorithms, in the terms of the question."""
+        return posterior.verdict(self.certainty)
+
     @property
     def guarantee(self) -> str:
         """One sentence on the error probability that follows from the certainty."""
@@ -175,6 +180,15 @@ class View:
     exhausted: frozenset[str]
     n_used: int
     n_unused: float
+
+    def find_shares(self, *, plain: bool = True) -> Shares:
+        """Return the shares of the error, all of it for e-values if no test can be made at the end.
+
+        Weights and classes (``plain`` false) make counts that no number of instances can be
+        compared with.
+        """
+        is_plain = plain and self.heaviest is None
+        return self.error_shares if is_plain or not self.error_shares.on_the_way else Shares()
 
     def unchanged(self, problems: tuple[str, ...] = ()) -> Decision:
         """Return the decision that changes nothing."""
