@@ -221,7 +221,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
     parser = add_command(
         commands,
         "gate",
-        "test that a new version of a program is no worse than the old one, at every budget",
+        "test that a new version of a program is no worse than the old one, at any budget",
         "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not run.",
         positionals="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
         examples=(GATE_EXAMPLE,),
@@ -238,7 +238,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         )
     add_output_options(parser)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
-    add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
+    add("--margin", type=float, default=0.1, help="how much worse the new version may be (0.1)")
     add("--certainty", type=float, default=0.95, help="the certainty of the answer (0.95)")
     add(
         "--reuse",
@@ -276,11 +276,7 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             _list_instances(arguments.instances, arguments.reuse),
             [float(time) for time in arguments.budgets.split(",")],
             direction=arguments.direction,
-            question=NoWorse(
-                OLD,
-                epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
-                certainty=arguments.certainty,
-            ),
+            question=NoWorse(OLD, margin=arguments.margin, certainty=arguments.certainty),
             budget=Budget(runs=arguments.max_runs),
             store=arguments.store,
             executor=arguments.workers,
