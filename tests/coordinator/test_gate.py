@@ -18,6 +18,7 @@ from polarbear.racing.questions.no_worse import (
     estimate_win_probability,
     find_decisive_instances,
     find_provable,
+    judge,
 )
 from polarbear.store.opening import open_store
 
@@ -41,7 +42,7 @@ def judged(wins, losses, margin=0.05, shares=None, question=None):
     wins, losses = (np.asarray(one, dtype=float).reshape(len(wins), -1) for one in (wins, losses))
     tables = tables_of(np.zeros((len(wins), 1)))
     counts = [np.stack(both, axis=1) for both in zip(losses, wins, strict=True)]
-    return (question or NoWorse("old", margin=margin)).judge(tables, counts, shares or Shares())
+    return judge(question or NoWorse("old", margin=margin), tables, counts, shares or Shares())
 
 
 def test_pass_and_fail():
@@ -76,7 +77,7 @@ def test_where_most_duels_tie_the_absolute_margin_counts():
     tables = PairTables(("",), [np.zeros((1, 3))], [np.array([0, 0, 1.0])], [np.array([0, 1.0, 0])])
     for lost, answer in ((0.09, "passed"), (0.3, "failed")):
         counts = np.array([[0.99 - lost, lost, 0.01]]) * 20_000
-        assert NoWorse("old").judge(tables, [counts], Shares()) == [answer]
+        assert judge(NoWorse("old"), tables, [counts], Shares()) == [answer]
 
 
 def test_decisive_instances_are_as_few_as_enumeration_finds():

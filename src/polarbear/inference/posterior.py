@@ -394,7 +394,16 @@ class Posterior(FrozenRecord):
         elimination: Elimination = "joint",
         resolution: Resolution = "at_par",
     ) -> Findings:
-        """Return what the paper's dominance says of all algorithms (:meth:`paper_verdicts`)."""
+        """Return what the paper's dominance says of all algorithms (:meth:`paper_verdicts`).
+
+        >>> import polarbear as pb
+        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
+        >>> print(posterior.paper_verdict())
+        a1 is a member of the Pareto set (P > 0.999): most likely the best at both times, 0 and 1.
+        a2 is dominated by a1 at both times, 0 and 1 (P > 0.999).
+        1 of 2 algorithms stays in the anytime Pareto set. Probability that any exclusion is wrong:
+        < 0.001.
+        """
 
         def state(posterior: Posterior) -> tuple[Verdict, ...]:
             return posterior.paper_verdicts(

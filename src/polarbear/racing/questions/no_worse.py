@@ -120,7 +120,7 @@ probability at most 0.05 each'
             rankings, self.margin, self.width, heaviest, both_sides=True
         )
         n_used = view.n_used if shares.on_the_way else None
-        shown, column = self.show(standing, shares, n_used), names.index(self.baseline)
+        shown, column = show(self, standing, shares, n_used), names.index(self.baseline)
         all_times = self.asked_times(len(view.times))
         pairs: dict[Pair, int] = {
             pair(name, self.baseline): all_times for name in view.members if name not in names
@@ -147,17 +147,23 @@ probability at most 0.05 each'
             bits |= 0 if is_shown else (1 << stretch.stop) - (1 << stretch.start)
         return bits
 
-    def show(self, standing: PairEvidence, shares: Shares, n_used: int | None = None) -> Shown:
-        """Return what the standing of pairs shows, each by itself, with these shares of error."""
-        log_k = np.full(standing.better.shape, -np.log1p(-self.certainty))
-        return Shown.of((standing,), log_k, self.certainty, shares, n_used)
 
-    def judge(self, tables: PairTables, counts: list[Floats], shares: Shares) -> list[Kind]:
-        """Return the answer for each of several counts (rows, cells) of the tables of a pair."""
-        shown = self.show(tables.weigh(counts, self.margin), shares)
-        no_worse = np.all(shown.no_worse[0][..., 0], axis=0).tolist()
-        worse = shown.worse[0][:, 0].tolist()
-        return [find_kind(*both) for both in zip(no_worse, worse, strict=True)]
+def show(
+    question: NoWorse, standing: PairEvidence, shares: Shares, n_used: int | None = None
+) -> Shown:
+    """Return what the standing of pairs shows, each by itself, with these shares of the error."""
+    log_k = np.full(standing.better.shape, -np.log1p(-question.certainty))
+    return Shown.of((standing,), log_k, question.certainty, shares, n_used)
+
+
+def judge(
+    question: NoWorse, tables: PairTables, counts: list[Floats], shares: Shares
+) -> list[Kind]:
+    """Return the answer for each of several counts (rows, cells) of the tables of a pair."""
+    shown = show(question, tables.weigh(counts, question.margin), shares)
+    no_worse = np.all(shown.no_worse[0][..., 0], axis=0).tolist()
+    worse = shown.worse[0][:, 0].tolist()
+    return [find_kind(*both) for both in zip(no_worse, worse, strict=True)]
 
 
 def find_kind(no_worse: bool, worse: bool) -> Kind:
@@ -174,7 +180,7 @@ def find_proven_margin(question: NoWorse, tables: PairTables, shares: Shares) ->
 
     def passes(margin: float) -> bool:
         asked = replace(question, margin=margin)
-        return asked.judge(tables, tables.count_all(), shares) == ["passed"]
+        return judge(asked, tables, tables.count_all(), shares) == ["passed"]
 
     low, high = 0, len(margins)
     while low < high:
@@ -194,7 +200,7 @@ def find_provable(question: NoWorse, n: int, shares: Shares) -> tuple[float | No
     """
     wins, share = np.arange(n + 1.0), np.linspace(0, 1, 1001)
     counts = [np.stack([n - wins, wins], axis=1)]
-    kinds = np.array(question.judge(PairTables.of_wins(n), counts, shares))
+    kinds = np.array(judge(question, PairTables.of_wins(n), counts, shares))
     chance = binom.pmf(wins[:, None], n, share)
     enough = [share[chance[kinds == kind].sum(axis=0) >= POWER] for kind in ("passed", "failed")]
     passing, failing = (one.tolist() for one in enough)
@@ -209,7 +215,7 @@ def find_decisive_instances(
     They are removed in the order of their results on the stretch where the answer is closest.
     """
     total = tables.count_all()
-    (kind,) = question.judge(tables, total, shares)
+    (kind,) = judge(question, tables, total, shares)
     if kind == "undecided":
         return ()
     standing = tables.weigh(total, question.margin)
@@ -220,7 +226,7 @@ def find_decisive_instances(
     while low < high:
         middle = (low + high) // 2
         rest = [one[order[middle:]].sum(axis=0, keepdims=True) for one in tables.cells]
-        stays = question.judge(tables, rest, shares) == [kind]
+        stays = judge(question, tables, rest, shares) == [kind]
         low, high = (middle + 1, high) if stays else (low, middle)
     return tuple(tables.instances[k] for k in sorted(order[:low].tolist()))
 
@@ -271,7 +277,7 @@ def estimate_win_probability(
             total[running] += one[drawn].sum(axis=1)
         n += batch
         error = Shares() if most is None else Shares(0.5, 0.45 * (n >= last))
-        kinds = question.judge(tables, [one[running] for one in cells], error)
+        kinds = judge(question, tables, [one[running] for one in cells], error)
         done = np.array([kind != "undecided" for kind in kinds]) | (n >= last)
         wins, _, losses = counts[running].transpose(1, 2, 0)
         shares[running[done]] = _share_of_wins(wins, losses).T[done]

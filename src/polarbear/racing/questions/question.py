@@ -114,7 +114,15 @@ class Question:
         return f"After every round the race decided the question {type(self).__name__}."
 
     def read_posterior(self, posterior: Posterior) -> Findings:
-        """Return what a posterior says of all algorithms, in the terms of the question."""
+        """Return what a posterior says of all algorithms, in the terms of the question.
+
+        >>> import numpy as np, polarbear as pb
+        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
+        >>> for question in (pb.ParetoSet(), pb.PaperParetoSet()):
+        ...     print(question.read_posterior(posterior).verdicts[1])
+        a2 is replaceable by a1 (P > 0.999)
+        a2 is dominated by a1 (P > 0.999)
+        """
         return posterior.verdict(self.certainty)
 
     @property
