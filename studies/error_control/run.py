@@ -57,18 +57,18 @@ def pair_with(leads: Floats | float) -> Floats:
     return utilities
 
 
-def boundary(win: float, decided: float = 1.0) -> float:
+def boundary(decided: float = 1.0) -> float:
     """Return the lead at which the first is behind by exactly the margin, if duels may tie."""
     # Worse means below 40 % of the decided duels, and losses above wins by 10 % of all.
     least = min(0.5 - MARGIN, 0.5 - MARGIN / (2 * decided))
-    return log_odds(max(least, 0.01)) + 0.0 * win
+    return log_odds(max(least, 0.01))
 
 
 def list_settings() -> list[Setting]:
     """Return the truths at which errors are most likely."""
     high = log_odds(0.8)
     some, last, crossing = np.full((3, T), high)
-    some[8:11], last[-2:], crossing[T // 2 :] = boundary(0), boundary(0), -high
+    some[8:11], last[-2:], crossing[T // 2 :] = boundary(), boundary(), -high
     settings = [
         Setting("two equal", np.zeros((T, 2)), (0, 1)),
         Setting("five equal", np.zeros((T, 5)), tuple(range(5))),
@@ -82,12 +82,11 @@ def list_settings() -> list[Setting]:
     for share in (0.5, 0.85):
         settings.append(Setting(f"two equal, {share:.0%} ties", np.zeros((T, 2)), (0, 1), share))
         dip = np.full(T, high)
-        dip[8:11] = boundary(0, 1 - share)
+        dip[8:11] = boundary(1 - share)
         name = f"ahead by the margin at 3 times, {share:.0%} ties"
         settings.append(Setting(name, pair_with(dip), (1,), share))
     chain = np.zeros((T, 3))
-    chain[:, 0], chain[:, 1] = 0.0, 0.0
-    chain[8:11, 2] = -boundary(0)
+    chain[8:11, 2] = -boundary()
     chain[:8, 2] = chain[11:, 2] = -high
     settings.append(Setting("a clone of its rival", chain, (2,)))
     return settings
@@ -119,11 +118,10 @@ def find_shown(costs: Floats, shares: Shares) -> Shown:
     place = costs.reshape(T, n, races * size)
     first, second = ((np.arange(races)[:, None] * size + k).ravel() for k in (a, b))
     duels = Duels.of(first, second, place, STRETCHES, np.ones(n))
-    standing = PairEvidence.empty(len(STRETCHES), (races * size, size))
-    for of_second, at in enumerate(((first, second % size), (second, first % size))):
-        weigh(standing, at, duels, STRETCHES, MARGIN, of_second=bool(of_second))
+    evidence = PairEvidence.empty(len(STRETCHES), (races * size, size))
+    weigh(evidence, ((first, second % size), (second, first % size)), duels, STRETCHES, MARGIN)
     k = multiplicity(size - 1) / (1 - CERTAINTY)
-    return Shown.of((standing,), np.full((races * size, size), np.log(k)), CERTAINTY, shares, n)
+    return Shown.of((evidence,), np.full((races * size, size), np.log(k)), CERTAINTY, shares, n)
 
 
 def count_errors(setting: Setting, races: int, n: int, persistence: float, seed: int) -> float:
@@ -139,9 +137,9 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
                 shown.replaces[0].reshape(races, size, size).any(axis=1)[:, list(setting.at_risk)]
             )
         else:
-            standing = shown.standings[0]
-            within = (standing.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
-            ahead = standing.is_ahead_somewhere().reshape(races, size, size)
+            evidence = shown.evidence[0]
+            within = (evidence.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
+            ahead = evidence.is_ahead_somewhere().reshape(races, size, size)
             holds = within if setting.counts == "tied" else ahead
             found = (holds & holds.swapaxes(1, 2))[:, 0, 1:2]
         wrong = wrong | found
