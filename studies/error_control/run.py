@@ -11,6 +11,8 @@ Run: python studies/error_control/run.py [--races 2000] [--quick]
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +21,7 @@ from polarbear.inference.e_values import multiplicity
 from polarbear.inference.replacing import Duels, PairEvidence, find_stretches, weigh
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Shares
-from polarbear.racing.questions.replacements import Shown
+from polarbear.racing.questions.replacements import Shown, drop_replaceable
 from polarbear.simulation import draw_persistent_noise
 
 QUICK_CPU_SECONDS = 6
@@ -42,7 +44,13 @@ class Setting:
     utilities: Floats
     at_risk: tuple[int, ...]  # who would be missed
     ties: float = 0.0
-    counts: str = "dropped"  # or "tied", "kept"
+    counts: str = "dropped"  # or "tied", "kept", "lost"
+    joins: tuple[int, ...] = ()  # after how many instances each of the last algorithms joins
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """After how many instances each algorithm joins."""
+        return (0,) * (self.utilities.shape[1] - len(self.joins)) + self.joins
 
 
 def log_odds(win: float) -> float:
@@ -89,6 +97,13 @@ def list_settings() -> list[Setting]:
     chain[8:11, 2] = -boundary()
     chain[:8, 2] = chain[11:, 2] = -high
     settings.append(Setting("a clone of its rival", chain, (2,)))
+    settings.append(
+        Setting("two equal, six equal join", np.zeros((T, 8)), (0, 1), joins=(4, 4, 8, 8, 16, 32))
+    )
+    # Each one is within the margin of the one before, but the last is ahead of the first by more.
+    steps = np.outer(np.full(T, high), [2.0, 1.0, 0.0])
+    steps[8:11] = np.array([0.0, 0.5, 1.0]) * -boundary()
+    settings.append(Setting("a chain: the last is lost", steps, (2,), counts="lost"))
     return settings
 
 
@@ -111,7 +126,20 @@ def looks_until(n: int) -> list[int]:
     return looks[1:]
 
 
-def find_shown(costs: Floats, shares: Shares) -> Shown:
+def find_needed(entries: tuple[int, ...]) -> Floats:
+    """Return the log e-values with which row replaces column, if all error is on the way."""
+    size = len(entries)
+    needed = np.zeros((size, size))
+    for b, entry in enumerate(entries):
+        present = sum(one <= entry for one in entries) - 1
+        later = sorted(range(size), key=lambda a: (entries[a], a))
+        for a in range(size):
+            later_rank = later.index(a) - present if entries[a] > entry else 0
+            needed[a, b] = np.log(multiplicity(present, later_rank) / (1 - CERTAINTY))
+    return needed
+
+
+def find_shown(costs: Floats, shares: Shares, entries: tuple[int, ...]) -> Shown:
     """Return what is shown of all pairs of all races, after the given instances."""
     _, n, races, size = costs.shape
     a, b = np.triu_indices(size, 1)
@@ -120,8 +148,23 @@ def find_shown(costs: Floats, shares: Shares) -> Shown:
     duels = Duels.of(first, second, place, STRETCHES, np.ones(n))
     evidence = PairEvidence.empty(len(STRETCHES), (races * size, size))
     weigh(evidence, ((first, second % size), (second, first % size)), duels, STRETCHES, MARGIN)
-    k = multiplicity(size - 1) / (1 - CERTAINTY)
-    return Shown.of((evidence,), np.full((races * size, size), np.log(k)), CERTAINTY, shares, n)
+    return Shown.of((evidence,), np.tile(find_needed(entries), (races, 1)), CERTAINTY, shares, n)
+
+
+def find_lost(shown: Shown, heirs: list[dict[int, int]]) -> NDArray[np.bool_]:
+    """Return who (races, n) was dropped for the first algorithm; ``heirs`` of each race go on."""
+    races = len(heirs)
+    found = np.zeros((races, 3), dtype=bool)
+    replaces, stands_in = (
+        one[0].reshape(races, 1, 3, 3) for one in (shown.replaces, shown.stands_in)
+    )
+    proof = shown.proof.reshape(races, 3, 3)
+    for k in range(races):
+        one: Any = SimpleNamespace(replaces=replaces[k], stands_in=stands_in[k], proof=proof[k])
+        racing = np.array([a not in heirs[k] for a in range(3)])
+        heirs[k] = drop_replaceable(one, racing, heirs[k])
+        found[k] = [heirs[k].get(a) == 0 for a in range(3)]
+    return found
 
 
 def count_errors(setting: Setting, races: int, n: int, persistence: float, seed: int) -> float:
@@ -129,13 +172,19 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
     known_end, size = n < OPEN_END, setting.utilities.shape[1]
     costs = simulate(setting, races, n, persistence, seed)
     wrong: NDArray[np.bool_] = np.zeros(1, dtype=bool)
+    heirs: list[dict[int, int]] = [{} for _ in range(races)]
     for look in looks_until(n):
-        now = 0.45 if known_end and look == n else 0.0
-        shown = find_shown(costs[:, :look], Shares(0.5 if known_end else 1.0, now))
+        shares = Shares.at_end_of(n) if known_end else Shares()
+        if look < n:
+            shares = shares._replace(now=0.0)
+        entries = setting.entries
+        shown = find_shown(costs[:, :look], shares, entries)
         if setting.counts == "dropped":
-            found = (
-                shown.replaces[0].reshape(races, size, size).any(axis=1)[:, list(setting.at_risk)]
-            )
+            present = [k for k in range(size) if entries[k] <= look]
+            replaces = shown.replaces[0].reshape(races, size, size)[:, present]
+            found = replaces.any(axis=1)[:, list(setting.at_risk)]
+        elif setting.counts == "lost":
+            found = find_lost(shown, heirs)[:, list(setting.at_risk)]
         else:
             evidence = shown.evidence[0]
             within = (evidence.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
