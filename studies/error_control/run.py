@@ -5,7 +5,7 @@ instances and without one. A race never stops by itself here, which is the worst
 often a pair is called tied although one is worse by more than the margin. Kept: how often both are
 called worth running although one is behind by half the margin everywhere.
 
-Run: python studies/error_control/run.py [--races 2000] [--quick]
+Run: python studies/error_control/run.py [--races 500] [--quick]
 """
 
 import argparse
@@ -219,7 +219,9 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
 def main() -> None:
     """Print a table: a row for each setting and persistence, a column for each end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--races", type=int, default=500)
+    parser.add_argument(
+        "--races", type=int, default=2000, help="of two algorithms; of more, or endless ones, fewer"
+    )
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     options = parser.parse_args()
     ends = (8, 24) if options.quick else (*ENDS, OPEN_END)
@@ -232,7 +234,8 @@ def main() -> None:
             for n in ends:
                 size = setting.utilities.shape[1]
                 cells = T * n * size * size
-                races = 20 if options.quick else max(40, round(options.races * min(1, 8 / size**2)))
+                wanted = options.races / (4 if n == OPEN_END else 1)
+                races = 20 if options.quick else max(40, round(wanted * min(1, 8 / size**2)))
                 at_once = max(1, min(races, 8_000_000 // cells))
                 parts = [
                     count_errors(setting, at_once, n, persistence, seed)
