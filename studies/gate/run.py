@@ -32,7 +32,7 @@ from scipy.special import ndtri
 from tools.markdown import table
 
 import polarbear as pb
-from polarbear.inference.replacing import Duels, PairEvidence, PairTables, weigh
+from polarbear.inference.replacing import Duels, PairEvidence, PairTables, Tally, weigh
 from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.no_worse import estimate_win_probability, find_kind, judge, show
 from polarbear.simulation import draw_persistent_noise
@@ -49,7 +49,7 @@ ENDS_OF_GATES = (*ENDS[1:], OPEN_END)
 def list_patches() -> dict[str, tuple[np.ndarray, float]]:
     """Return the lead of a new version in utility at each time (T,), and the share of ties."""
     some = np.arange(T) // 3 == 3  # three of twenty times
-    edge, low = boundary(0), log_odds(0.2)
+    edge, low = boundary(), log_odds(0.2)
     half = 0.5
     return {
         "equal": (np.zeros(T), 0.0),
@@ -57,7 +57,7 @@ def list_patches() -> dict[str, tuple[np.ndarray, float]]:
         "wins 60 %": (np.full(T, log_odds(0.6)), 0.0),
         "wins 80 %": (np.full(T, log_odds(0.8)), 0.0),
         "worse by the margin at 3 times": (edge * some, 0.0),
-        "worse by the margin at 3 times, half tie": (boundary(0, half) * some, half),
+        "worse by the margin at 3 times, half tie": (boundary(half) * some, half),
         "worse by the margin": (np.full(T, edge), 0.0),
         "wins 20 % at 3 times": (low * some, 0.0),
         "wins 20 %": (np.full(T, low), 0.0),
@@ -75,17 +75,19 @@ def answer_gates(
     costs[:, rng.random((n, gates)) < ties] = 0.0
     answers, cost = np.full(gates, "undecided"), np.full(gates, float(n))
     first, second = 2 * np.arange(gates), 2 * np.arange(gates) + 1
+    tally, seen = None, 0
+    both = tuple((np.arange(gates), np.full(gates, k)) for k in (0, 1))
     for look in looks_until(n):
-        duels = Duels.of(
-            first, second, costs[:, :look].reshape(T, look, -1), STRETCHES, np.ones(look)
-        )
-        standing = PairEvidence.empty(len(STRETCHES), (gates, 1))
-        at = np.arange(gates), np.zeros(gates, dtype=int)
-        weigh(standing, at, duels, STRETCHES, MARGIN, of_second=False, both_sides=True)
-        shares = Shares() if n == OPEN_END else Shares(0.5, 0.45 * (look == n))
-        shown = show(question, standing, shares)
-        both = zip(shown.no_worse[0].all(axis=0)[:, 0], shown.worse[0][:, 0], strict=True)
-        now = np.array([find_kind(*one) for one in both])
+        new = costs[:, seen:look].reshape(T, look - seen, -1)
+        more = Tally.of(Duels.of(first, second, new, STRETCHES, np.ones(look - seen)), STRETCHES)
+        tally, seen = more if tally is None else tally.join(more), look
+        evidence = PairEvidence.empty(len(STRETCHES), (gates, 2))
+        weigh(evidence, both, tally, MARGIN, both_sides=True)
+        shares = Shares() if n == OPEN_END else Shares.at_end_of(n)
+        shares = shares if look == n else shares._replace(now=0.0)
+        shown = show(question, evidence, shares)
+        found = zip(shown.no_worse[0].all(axis=0)[:, 0], shown.worse[0][:, 0], strict=True)
+        now = np.array([find_kind(*one) for one in found])
         settled = (answers == "undecided") & (now != "undecided")
         answers, cost = np.where(settled, now, answers), np.where(settled, look, cost)
     return answers, cost

@@ -66,7 +66,8 @@ def test_error_rates_at_the_margin(p, wrong, end):
         more = min(8, (end or 960) - n)
         n += more
         wins += rng.binomial(more, np.array(p)[:, None], wins.shape)
-        shares = Shares() if end is None else Shares(0.5, 0.45 * (n == end))
+        shares = Shares() if end is None else Shares.at_end_of(end)
+        shares = shares if n == end else shares._replace(now=0.0)
         now = np.array(judged(wins, n - wins, 0.1, shares))
         answers = np.where(answers == "undecided", now, answers)
     assert np.mean(answers == wrong) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / gates)
@@ -120,7 +121,7 @@ def test_a_gate_with_few_instances_says_what_it_could_and_did_show():
     assert 0 < failing < 0.2
     assert f"12 instances can show a pass from {100 * passing:.0f} % wins on" in str(made)
     assert f"nowhere worse by more than {made.proven_margin:g}." in made.markdown()
-    none = find_provable(NoWorse("old"), 2, Shares(0.5, 0.45))
+    none = find_provable(NoWorse("old"), 2, Shares.at_end_of(2))
     assert none == (None, None)
 
 

@@ -279,10 +279,10 @@ def gate(
     (a tenth of the time axis) it is worse by more than the margin: loses more than 60 % of the
     duels that are decided, and more often than it wins by more than 10 % of the instances. It fails
     when it is shown to be worse by more than that on some stretch. A wrong pass and a wrong fail
-    have probability at most 1 - certainty each, however often the data are tested; half of it is
-    kept for a test when all instances are used, if their number is known. By default the margin is
-    0.1 and the certainty 0.95; ``NoWorse("old", margin=..., certainty=...)``
-    is another question. The budget caps the cost; the answer may then be "undecided". If no run of
+    have probability at most 1 - certainty each, however often the data are tested; if the number of
+    instances is known, a part of it is kept for a test when all of them are used. By default the
+    margin is 0.1 and the certainty 0.95; ``NoWorse("old", margin=..., certainty=...)`` is another
+    question. The budget caps the cost; the answer may then be "undecided". If no run of
     the old version reports a value, nothing is compared: there is no answer but an error. The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
@@ -368,7 +368,7 @@ def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
         proven = find_proven_margin(question, tables, shares)
         n, at_end = len(runs.instances), shares
         if isfinite(n_all) and shares.on_the_way < 1:
-            n, at_end = int(n_all), Shares(0.5, 0.45)
+            n, at_end = int(n_all), Shares.at_end_of(int(n_all))
         provable = n, *find_provable(question, n, at_end)
     return Gate(
         verdict._replace(clock=runs.clock, margin=question.margin, certainty=question.certainty),

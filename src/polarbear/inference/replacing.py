@@ -27,16 +27,12 @@ from scipy.special import betainc, logsumexp, stdtr
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.dominance import eliminate
-from polarbear.inference.e_values import lead_bets, log_mixture, score_bets
+from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, eliminate
+from polarbear.inference.e_values import find_heaviest, lead_bets, log_mixture, score_bets
 from polarbear.inference.verdicts import Verdict, pick_dominator
 from polarbear.priors.base import scale_times
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-
-MAX_CELLS = 4_000_000
-"""The most (time, instance, pair) that are compared at once, which bounds memory."""
 
 MAX_RESAMPLED = 300_000_000
 """The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
@@ -87,7 +83,7 @@ class PairEvidence(NamedTuple):
 
     @classmethod
     def empty(cls, n_stretches: int, shape: tuple[int, int]) -> Self:
-        """Return the standing without any instance, of pairs with a row and a column."""
+        """Return the evidence without any instance, of pairs with a row and a column."""
         on_stretches = (n_stretches, *shape)
         return cls(
             no_worse=np.zeros(on_stretches),
@@ -103,15 +99,15 @@ class PairEvidence(NamedTuple):
             on_all_times=np.zeros(shape),
         )
 
-    def proves(self, log_k: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def proves(self, log_k: Floats) -> tuple[Bools, Bools]:
         """Return masks of what e-values show: no worse on a stretch (S, n, n), better (n, n)."""
         return self.no_worse >= log_k, self.better >= log_k
 
-    def passes(self, level: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def passes(self, level: Floats) -> tuple[Bools, Bools]:
         """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
         return self.p_no_worse <= level, self.p_better <= level
 
-    def shows_worse(self, log_k: Floats, level: Floats | None) -> NDArray[np.bool_]:
+    def shows_worse(self, log_k: Floats, level: Floats | None) -> Bools:
         """Return a mask (n, n): row is worse by more than the margin on some stretch.
 
         The mean of the e-values over stretches shows it, whatever their dependence; at an end that
@@ -121,9 +117,10 @@ class PairEvidence(NamedTuple):
         shown = logsumexp(self.worse, axis=0) - np.log(n_stretches) >= log_k
         return shown if level is None else shown | (self.p_worse.min(axis=0) * n_stretches <= level)
 
-    def is_ahead_somewhere(self) -> NDArray[np.bool_]:
+    def is_ahead_somewhere(self) -> Bools:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
-        return np.any(self.lead >= LIKELY_Z, axis=0)
+        ahead: Bools = np.any(self.lead >= LIKELY_Z, axis=0)
+        return ahead
 
 
 class Chances(NamedTuple):
@@ -132,7 +129,7 @@ class Chances(NamedTuple):
     algorithms: tuple[str, ...]
     replaces: Floats  # (n, n): P(row replaces column)
     tied: Floats  # (n, n): P(neither is worse than the other by more than the margin anywhere)
-    is_worth: NDArray[np.bool_]  # (draws, n): no other one replaces it
+    is_worth: Bools  # (draws, n): no other one replaces it
 
     @property
     def worth_running(self) -> Floats:
@@ -148,7 +145,7 @@ class Chances(NamedTuple):
         chance = self.replaces[rival, at] if verdict.kind == "dominated" else self.worth_running[at]
         return verdict._replace(probability=float(chance))
 
-    def find_replaced(self, certainty: float) -> NDArray[np.bool_]:
+    def find_replaced(self, certainty: float) -> Bools:
         """Return a mask of the algorithms that one that stays replaces, with this certainty."""
         return eliminate(self.replaces >= certainty, self.replaces)
 
@@ -181,7 +178,7 @@ class Chances(NamedTuple):
         return tuple(verdicts)
 
 
-class _Tally:
+class _ClaimCounts:
     """Counts in how many draws each claim about each pair holds, and who is replaced in which."""
 
     def __init__(self, algorithms: tuple[str, ...], n_draws: int) -> None:
@@ -223,7 +220,7 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
     drawn *= rankings.weight
     half_won, half_lost = rng.gamma(0.5, size=(2, n_draws, 1))
-    everything, tally = slice(0, len(rankings.times)), _Tally(rankings.algorithms, n_draws)
+    everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
 
         def draw_shares(stretch: slice, duels: Duels = duels) -> tuple[Floats, Floats]:
@@ -260,7 +257,7 @@ def find_chances_of_curves(
     most = max(50, MAX_RESAMPLED // max(1, len(first) * len(times)))
     chosen = slice(0, n_draws, max(1, -(-n_draws // most)))
     n_chosen = len(range(n_draws)[chosen])
-    tally, step = _Tally(algorithms, n_chosen), max(1, MAX_CELLS // (n_chosen * len(times)))
+    tally, step = _ClaimCounts(algorithms, n_chosen), max(1, MAX_CELLS // (n_chosen * len(times)))
     for low in range(0, len(first), step):
         pairs = first[low : low + step], second[low : low + step]
         wins = draw_wins(chosen, *pairs)
@@ -275,7 +272,7 @@ def find_chances_of_curves(
     return tally.finish()
 
 
-def _is_no_worse(won: Floats, lost: Floats, margin: float) -> NDArray[np.bool_]:
+def _is_no_worse(won: Floats, lost: Floats, margin: float) -> Bools:
     """Return masks (2, ...): by (1), the first and the second are not worse by more than m."""
     return np.stack(
         [
@@ -301,54 +298,43 @@ def compare_on_stretches(
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0]] * 19 + [[-0.2, 0.0]])
-    >>> standing = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
-    >>> no_worse, better = standing.proves(np.log(20) * np.ones((2, 2)))
+    >>> evidence = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
+    >>> no_worse, better = evidence.proves(np.log(20) * np.ones((2, 2)))
     >>> bool(no_worse[:, 0, 1].all() and better[0, 1])
     True
     """
     n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
-    standing = PairEvidence.empty(len(stretches), (n, n))
+    evidence = PairEvidence.empty(len(stretches), (n, n))
     for duels in _compare_pairs(rankings, heaviest, stretches):
-        for is_second, at in enumerate(((duels.first, duels.second), (duels.second, duels.first))):
-            weigh(
-                standing,
-                at,
-                duels,
-                stretches,
-                margin,
-                of_second=bool(is_second),
-                both_sides=both_sides,
-            )
-    return standing
+        both = (duels.first, duels.second), (duels.second, duels.first)
+        weigh(evidence, both, Tally.of(duels, stretches), margin, both_sides=both_sides)
+    return evidence
 
 
 def weigh(
-    standing: PairEvidence,
-    at: tuple[Ints, Ints],
-    duels: Duels,
-    stretches: list[slice],
+    evidence: PairEvidence,
+    both: tuple[tuple[Ints, Ints], tuple[Ints, Ints]],
+    tally: Tally,
     margin: float,
     *,
-    of_second: bool,
     both_sides: bool = False,
 ) -> None:
-    """Set the standing of the first of each pair, or of the second one, at a row and a column."""
-    for s, stretch in enumerate(stretches):
-        counts = duels.count_results(stretch)
+    """Set the evidence of the first of each pair, and of the second one, at its row and column."""
+    for s, counts in enumerate(tally.results):
         share = np.linspace(0, 1, counts.shape[1])
-        shares = np.repeat(share, len(share)), np.tile(share, len(share))
-        won, lost = shares[::-1] if of_second else shares
-        counts = counts.reshape(len(counts), -1)
-        weigh_stretch(standing, (s, *at), counts, won, lost, margin, both_sides=both_sides)
-    leads = duels.count_leads()
-    payoff = np.linspace(-1, 1, leads.shape[1]) * (-1 if of_second else 1)
-    standing.better[at] = _log_wealth(leads, payoff, *_lead_bets())
-    standing.t_better[at], standing.p_better[at] = _test(leads, payoff / 2, 0.5)
-    standing.on_all_times[at] = leads.sum(axis=1)
+        won, lost = np.repeat(share, len(share)), np.tile(share, len(share))
+        cells = counts.reshape(len(counts), -1)
+        for at, own in zip(both, ((won, lost), (lost, won)), strict=True):
+            weigh_stretch(evidence, (s, *at), cells, *own, margin, both_sides=both_sides)
+    payoff = np.linspace(-1, 1, tally.leads.shape[1])
+    for at, own in zip(both, (payoff, -payoff), strict=True):
+        evidence.better[at] = _log_wealth(tally.leads, own, *_lead_bets())
+        evidence.t_better[at], evidence.p_better[at] = _test(tally.leads, own / 2, 0.5)
+        evidence.on_all_times[at] = tally.leads.sum(axis=1)
 
 
 def weigh_stretch(
-    standing: PairEvidence,
+    evidence: PairEvidence,
     at: tuple[int, Ints, Ints],
     counts: Floats,
     won: Floats,
@@ -362,27 +348,25 @@ def weigh_stretch(
     ``counts`` (pairs, cells): the instances of each share ``won`` and ``lost`` (cells,) of times.
     """
     lead = won - lost
+    t, p = _test(counts, lead / 2, 0.5)
+    evidence.lead[at], evidence.instances[at] = t, counts.sum(axis=1)
+    if m == 0:
+        evidence.no_worse[at] = _log_wealth(counts, lead, *_lead_bets())
+        evidence.t_no_worse[at], evidence.p_no_worse[at] = t, p
+        return
     relative, absolute = (0.5 + m) * won - (0.5 - m) * lost, lead / 2 + m / 2
-    standing.no_worse[at] = (
-        np.logaddexp(
-            _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
-            _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
-        )
-        - np.log(2)
-        if m
-        else _log_wealth(counts, lead, *_lead_bets())
-    )
-    first, second = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
-    standing.t_no_worse[at] = np.maximum(first[0], second[0])
-    standing.p_no_worse[at] = np.minimum(first[1], second[1])
-    standing.lead[at] = _test(counts, lead / 2, 0.5)[0]
-    standing.instances[at] = counts.sum(axis=1)
+    evidence.no_worse[at] = np.logaddexp(
+        _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
+        _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
+    ) - np.log(2)
+    (t1, p1), (t2, p2) = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
+    evidence.t_no_worse[at], evidence.p_no_worse[at] = np.maximum(t1, t2), np.minimum(p1, p2)
     if both_sides:  # worse: neither of (1) is above 0
-        standing.worse[at] = np.minimum(
-            _log_wealth(counts, -relative, *score_bets(0.5 + m, max(m, 0.01))),
-            _log_wealth(counts, -absolute, *score_bets(0.5 + m / 2, max(m / 2, 0.01))),
+        evidence.worse[at] = np.minimum(
+            _log_wealth(counts, -relative, *score_bets(0.5 + m, m)),
+            _log_wealth(counts, -absolute, *score_bets(0.5 + m / 2, m / 2)),
         )
-        standing.p_worse[at] = np.maximum(
+        evidence.p_worse[at] = np.maximum(
             _test(counts, -relative, 0.5 + m)[1], _test(counts, -absolute, 0.5 + m / 2)[1]
         )
 
@@ -486,6 +470,23 @@ class Duels(NamedTuple):
         return total.reshape(-1, size + 1)[:, :size].astype(float)
 
 
+class Tally(NamedTuple):
+    """On how many instances the first of each of K pairs had which results; tallies add up."""
+
+    results: tuple[Floats, ...]  # of each stretch (K, wins, losses)
+    leads: Floats  # (K, 2 T + 1): wins less losses at all times, from -T to T
+
+    @classmethod
+    def of(cls, duels: Duels, stretches: list[slice]) -> Self:
+        """Return the tally of some duels."""
+        return cls(tuple(duels.count_results(one) for one in stretches), duels.count_leads())
+
+    def join(self, other: Self) -> Self:
+        """Return the tally of the duels of both."""
+        results = zip(self.results, other.results, strict=True)
+        return type(self)(tuple(own + more for own, more in results), self.leads + other.leads)
+
+
 class PairTables(NamedTuple):
     """The results of one pair on each instance and stretch, as counts of cells (won, lost)."""
 
@@ -538,11 +539,11 @@ class PairTables(NamedTuple):
     def weigh(self, counts: list[Floats], margin: float) -> PairEvidence:
         """Return how the first stands against the second, by counts (rows, cells): (S, rows, 1)."""
         rows = len(counts[0])
-        standing = PairEvidence.empty(len(counts), (rows, 1))
+        evidence = PairEvidence.empty(len(counts), (rows, 1))
         at = np.arange(rows), np.zeros(rows, dtype=np.intp)
         for s, (count, won, lost) in enumerate(zip(counts, self.won, self.lost, strict=True)):
-            weigh_stretch(standing, (s, *at), count, won, lost, margin, both_sides=True)
-        return standing
+            weigh_stretch(evidence, (s, *at), count, won, lost, margin, both_sides=True)
+        return evidence
 
 
 def _compare_pairs(
@@ -550,9 +551,7 @@ def _compare_pairs(
 ) -> Iterator[Duels]:
     """Yield the duels of all pairs, as many pairs at once as memory allows."""
     n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
-    if heaviest is None:
-        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
-        heaviest = max(1.0, float(totals.max()))
+    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
     place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
     compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
     place[:, compared, rankings.algorithm] = rankings.position

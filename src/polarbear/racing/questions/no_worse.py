@@ -116,11 +116,11 @@ probability at most 0.05 each'
             unchanged = view.unchanged()
             return unchanged if self.baseline in view.members else Decision((), unchanged.batch)
         heaviest, shares = view.heaviest or 1.0, view.find_shares()
-        standing = compare_on_stretches(
+        evidence = compare_on_stretches(
             rankings, self.margin, self.width, heaviest, both_sides=True
         )
         n_used = view.n_used if shares.on_the_way else None
-        shown, column = show(self, standing, shares, n_used), names.index(self.baseline)
+        shown, column = show(self, evidence, shares, n_used), names.index(self.baseline)
         all_times = self.asked_times(len(view.times))
         pairs: dict[Pair, int] = {
             pair(name, self.baseline): all_times for name in view.members if name not in names
@@ -149,11 +149,11 @@ probability at most 0.05 each'
 
 
 def show(
-    question: NoWorse, standing: PairEvidence, shares: Shares, n_used: int | None = None
+    question: NoWorse, evidence: PairEvidence, shares: Shares, n_used: int | None = None
 ) -> Shown:
-    """Return what the standing of pairs shows, each by itself, with these shares of the error."""
-    log_k = np.full(standing.better.shape, -np.log1p(-question.certainty))
-    return Shown.of((standing,), log_k, question.certainty, shares, n_used)
+    """Return what the evidence of pairs shows, each by itself, with these shares of the error."""
+    log_k = np.full(evidence.better.shape, -np.log1p(-question.certainty))
+    return Shown.of((evidence,), log_k, question.certainty, shares, n_used)
 
 
 def judge(
@@ -195,7 +195,7 @@ def find_provable(question: NoWorse, n: int, shares: Shares) -> tuple[float | No
     Each is shown with probability 0.8, if instances are won or lost as a whole; None if no share
     is enough.
 
-    >>> find_provable(NoWorse("old"), 12, Shares(0.5, 0.45))
+    >>> find_provable(NoWorse("old"), 12, Shares.at_end_of(12))
     (0.803, 0.069)
     """
     wins, share = np.arange(n + 1.0), np.linspace(0, 1, 1001)
@@ -218,9 +218,9 @@ def find_decisive_instances(
     (kind,) = judge(question, tables, total, shares)
     if kind == "undecided":
         return ()
-    standing = tables.weigh(total, question.margin)
+    evidence = tables.weigh(total, question.margin)
     passed = kind == "passed"
-    closest = int(np.argmin(standing.t_no_worse[:, 0, 0]))
+    closest = int(np.argmin(evidence.t_no_worse[:, 0, 0]))
     order = np.argsort(tables.leads[closest] * (-1 if passed else 1), kind="stable")
     low, high = 1, len(order)
     while low < high:
@@ -276,7 +276,8 @@ def estimate_win_probability(
         for total, one in zip(cells, tables.cells, strict=True):
             total[running] += one[drawn].sum(axis=1)
         n += batch
-        error = Shares() if most is None else Shares(0.5, 0.45 * (n >= last))
+        error = Shares() if most is None else Shares.at_end_of(most)
+        error = error if n >= last else error._replace(now=0.0)
         kinds = judge(question, tables, [one[running] for one in cells], error)
         done = np.array([kind != "undecided" for kind in kinds]) | (n >= last)
         wins, _, losses = counts[running].transpose(1, 2, 0)
