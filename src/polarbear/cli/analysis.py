@@ -206,7 +206,7 @@ def _format_table(posterior: "polarbear.Posterior", found: "Findings") -> str:
     times, best = posterior.times, posterior.prob_best()
     worth = dict(zip(found.algorithms, found.worth.tolist(), strict=True))
     shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(worth it)", *(format_time(times[k], posterior.clock) for k in shown)]
+    head = ["", "P(worth running)", *(format_time(times[k], posterior.clock) for k in shown)]
     rows = [
         [
             name,

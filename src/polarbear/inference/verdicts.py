@@ -148,6 +148,21 @@ class Verdict(NamedTuple):
         unlikely = self.probability is not None and self.probability < 1 - MIN_LIKELY
         return self.kind == "undecided" and self.margin is not None and unlikely
 
+    @property
+    def stance(self) -> str:
+        """What is said of the algorithm in a word or two, without probability and rival.
+
+        >>> Verdict("CSA", "undecided", 0.9, margin=0.1).stance, Verdict("CSA", "member").stance
+        ('likely worth running', 'a member')
+        """
+        if self.kind == "undecided" and self.margin is not None and self.probability is not None:
+            likely = "likely worth running" if self.probability > MIN_LIKELY else "open"
+            return "likely replaceable" if self.names_rival else likely
+        words = {"member": "a member", "equivalent": "equivalent to another"}
+        if self.margin is not None and (self.kind != "equivalent" or self.during is None):
+            words = {"member": "worth running", "dominated": "replaceable", "equivalent": "tied"}
+        return words.get(self.kind, self.kind)
+
     def brief(self) -> str:
         """Return the verdict and its probability in a few words, without the algorithm's name.
 
@@ -332,12 +347,11 @@ def compare_readings(
     'status'.
     """
     why = describe_unstated(ends)
-    words = {"member": "a member", "equivalent": "equivalent to another"}
     differing = [
-        f"{escape_text(one.algorithm)} is {words.get(one.kind, one.kind)} if they finished by "
-        f"themselves, and {words.get(other.kind, other.kind)} if they were cut"
+        f"{escape_text(one.algorithm)} is {one.stance} if they finished by themselves, and "
+        f"{other.stance} if they were cut"
         for one, other in zip(finished, cut, strict=True)
-        if one.kind != other.kind
+        if one.stance != other.stance
     ]
     more = f"; and {len(differing) - 4} more differ" if len(differing) > 4 else ""
     changes = "; ".join(differing[:4]) + more
