@@ -238,7 +238,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         )
     add_output_options(parser)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
-    add("--margin", type=float, default=0.1, help="how much worse the new version may be (0.1)")
+    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
     add("--certainty", type=float, default=0.95, help="the certainty of the answer (0.95)")
     add(
         "--reuse",
@@ -276,7 +276,11 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             _list_instances(arguments.instances, arguments.reuse),
             [float(time) for time in arguments.budgets.split(",")],
             direction=arguments.direction,
-            question=NoWorse(OLD, margin=arguments.margin, certainty=arguments.certainty),
+            question=NoWorse(
+                OLD,
+                margin=0.1 if arguments.margin is None else arguments.margin,
+                certainty=arguments.certainty,
+            ),
             budget=Budget(runs=arguments.max_runs),
             store=arguments.store,
             executor=arguments.workers,

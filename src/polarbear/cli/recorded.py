@@ -122,7 +122,7 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_question_options(parser)
     add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
-    add("--margin", type=float, help="ParetoSet: how much worse a rival may be (0.1)")
+    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
     add("--width", type=float, help="ParetoSet: on stretches of this share of the time axis (0.1)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
