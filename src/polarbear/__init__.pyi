@@ -59,7 +59,6 @@ from polarbear.reporting.page import report as report
 from polarbear.running.backends.checking import check as check
 from polarbear.running.backends.local_processes import LocalProcesses as LocalProcesses
 from polarbear.running.backends.shared_folder import SharedFolder as SharedFolder
-from polarbear.running.solvers.adapters import from_budgeted_class as from_budgeted_class
 from polarbear.running.solvers.commands import Command as Command
 from polarbear.running.solvers.instances import Instances as Instances
 from polarbear.running.solvers.setup import Limits as Limits

@@ -590,37 +590,6 @@ def test_control_characters_are_escaped(tmp_path, capsys):
     assert r"\x1b[2Ja" in said
 
 
-# Completion
-
-
-def completed(script, *words):
-    asked = " ".join(f"'{word}'" for word in words)
-    code = (
-        f"source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; "
-        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
-        "_shtab_polarbear; printf '%s\\n' \"${COMPREPLY[@]}\""
-    )
-    said = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
-    assert not said.stderr
-    return said.stdout.split()
-
-
-def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("shtab")
-    assert main(["completion", "bash"]) == 0
-    script = tmp_path / "completion.bash"
-    script.write_text(capsys.readouterr().out)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "race.toml").touch()
-    assert completed(script, "polarbear", "s") == ["select", "serve", "status", "supplement"]
-    assert completed(script, "polarbear", "repa") == ["repair"]
-    assert completed(script, "polarbear", "select", "--bet") == ["--between"]
-    assert "HSGP" in completed(script, "polarbear", "analyse", "--prior", "")
-    assert completed(script, "polarbear", "race", "rac") == ["race.toml"]
-    assert main(["completion", "zsh"]) == 0
-    assert "#compdef polarbear" in capsys.readouterr().out
-
-
 # Forms of input
 
 

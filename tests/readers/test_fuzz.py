@@ -169,6 +169,8 @@ def parquet_of_ours():
 def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     if case in ("parquet", "benchopt", "carps-parquet"):
         pytest.importorskip("pyarrow")
+    if case.startswith("optuna"):
+        pytest.importorskip("optuna")
     files = CASES[case]()
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)

@@ -74,8 +74,8 @@ def test_there_are_many_formats():
 
 @pytest.mark.parametrize("name", FIXTURES)
 def test_a_format_is_recognised(name):
-    if name == "benchopt":
-        pytest.importorskip("pyarrow")
+    if name in ("benchopt", "optuna"):
+        pytest.importorskip({"benchopt": "pyarrow"}.get(name, name))
     options = OPTIONS.get(name, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)

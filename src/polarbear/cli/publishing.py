@@ -9,7 +9,6 @@ from polarbear.cli.inputs import detect_kind, load_race, refuse_race_file
 from polarbear.cli.options import (
     STORE_HELP,
     add_command,
-    add_file_argument,
     add_json_option,
     parse_probability,
 )
@@ -32,7 +31,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         run=_run_cite,
     )
     help_ = "the store of a race, or a posterior that `analyse --save` wrote"
-    add_file_argument(cite, "source", nargs="?", help=help_)
+    cite.add_argument("source", nargs="?", help=help_)
     cite.add_argument(
         "--certainty",
         type=parse_probability,
@@ -51,9 +50,9 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("supplement race.db supplement.zip", "supplement --verify supplement.zip"),
         run=_run_supplement,
     )
-    add_file_argument(supplement, "store", nargs="?", help=STORE_HELP)
-    add_file_argument(supplement, "target", nargs="?", help="the zip file to write")
-    add_file_argument(supplement, "--verify", metavar="FILE", help="a supplement to verify")
+    supplement.add_argument("store", nargs="?", help=STORE_HELP)
+    supplement.add_argument("target", nargs="?", help="the zip file to write")
+    supplement.add_argument("--verify", metavar="FILE", help="a supplement to verify")
     add_json_option(supplement)
 
 
