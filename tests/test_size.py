@@ -13,13 +13,13 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 7970,
-    "readers": 5330,
+    "readers": 5120,
     "racing": 4120,
     "data": 3890,
-    "running": 3560,
+    "running": 3470,
     "plots": 2550,
-    "cli": 2390,
-    "store": 2370,
+    "cli": 2350,
+    "store": 2230,
     "coordinator": 1820,
     "selection": 1150,
     "reporting": 1000,
