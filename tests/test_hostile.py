@@ -286,7 +286,7 @@ def test_nothing_at_rest_is_pickled_and_nothing_read_is_evaluated():
             evil = {"pickle", "marshal", "shelve", "yaml", "eval", "exec", "allow_pickle", "shell"}
             found |= {(path.relative_to(SOURCE).as_posix(), name) for name in evil & {*names}}
     assert found == {
-        ("coordinator/candidates.py", "exec"),  # load_code: a candidate's text, in its own process
+        ("design/candidates.py", "exec"),  # load_code: a candidate's text, in its own process
         ("running/solvers/setup.py", "pickle"),
         ("running/workers/spawning.py", "pickle"),
     }

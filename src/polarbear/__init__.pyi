@@ -7,12 +7,8 @@ from polarbear import readers as readers
 from polarbear import simulation as simulation
 from polarbear import store as store
 from polarbear.calibration.resampling import calibrate as calibrate
-from polarbear.coordinator import frameworks as frameworks
-from polarbear.coordinator.candidates import load_code as load_code
 from polarbear.coordinator.gate import Gate as Gate
 from polarbear.coordinator.gate import gate as gate
-from polarbear.coordinator.judge import Judge as Judge
-from polarbear.coordinator.judgement import Judgement as Judgement
 from polarbear.coordinator.run_race import race as race
 from polarbear.data import grid as grid
 from polarbear.data import targets as targets
@@ -23,6 +19,10 @@ from polarbear.data.rankings import rank as rank
 from polarbear.data.run import Run as Run
 from polarbear.data.run import Status as Status
 from polarbear.data.runs import Runs as Runs
+from polarbear.design import frameworks as frameworks
+from polarbear.design.candidates import load_code as load_code
+from polarbear.design.judge import Judge as Judge
+from polarbear.design.judgement import Judgement as Judgement
 from polarbear.errors import DataError as DataError
 from polarbear.errors import DataWarning as DataWarning
 from polarbear.errors import FitError as FitError

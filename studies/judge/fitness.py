@@ -24,7 +24,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.coordinator.fitness import measure_fitness, measure_win_rates
+from polarbear.design.fitness import measure_fitness, measure_win_rates
 from polarbear.inference.e_values import count_outcomes
 from polarbear.racing.jobs import RunId, job
 

@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from polarbear.coordinator.candidates import Candidate
-from polarbear.coordinator.judgement import Judgement
+from polarbear.design.candidates import Candidate
+from polarbear.design.judgement import Judgement
 from polarbear.errors import DataError, require
 
 __all__ = [

@@ -1,6 +1,6 @@
 """Frameworks that design algorithms let a judge evaluate, with models that propose from a list.
 
-``pytest -m long tests/coordinator/test_frameworks.py`` runs the loops of 30 candidates through
+``pytest -m long tests/design/test_frameworks.py`` runs the loops of 30 candidates through
 each framework that is installed: ``pip install gepa openevolve``, ``pip install shinka-evolve``,
 ``pip install llamea``, or ``pip install iohblade codebleu tree-sitter-python``, each in an
 environment of its own.
@@ -19,7 +19,7 @@ import pytest
 import polarbear as pb
 from design_loops import LOOPS, QuietLogger
 from judging import PROPOSALS, code, make_judge, make_loop_judge
-from polarbear.coordinator.judgement import Failures
+from polarbear.design.judgement import Failures
 from polarbear.errors import DataError
 from polarbear.inference.verdicts import Verdict
 

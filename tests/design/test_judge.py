@@ -14,7 +14,7 @@ import course
 import polarbear as pb
 from judging import HANGING, code, judge_one, make_judge
 from polarbear.coordinator import judge as judge_module
-from polarbear.coordinator.candidates import (
+from polarbear.design.candidates import (
     CandidateFolder,
     _trim_traceback,
     load_code,
