@@ -12,8 +12,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 7970,
-    "readers": 5120,
+    "inference": 7950,
+    "readers": 5030,
     "racing": 4120,
     "data": 3890,
     "running": 3470,

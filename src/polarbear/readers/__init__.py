@@ -33,7 +33,7 @@ from polarbear.readers.logs import read_logs
 from polarbear.readers.minizinc import read_minizinc
 from polarbear.readers.mlflow import read_mlflow
 from polarbear.readers.nevergrad import read_nevergrad
-from polarbear.readers.optuna import find_sqlite_path, find_studies, read_optuna
+from polarbear.readers.optuna import find_sqlite_path, find_studies, read_optuna, wrap_studies
 from polarbear.readers.pair_tables import refuse_pairs
 from polarbear.readers.smac import read_smac
 from polarbear.readers.source import EXAMPLE_PATHS, Refused, RefusedIncomplete, Source, open_source
@@ -188,7 +188,9 @@ def read(
     studies = find_studies(source)
     if studies is not None:
         _check_studies_options(format, own)
-        return _read_ends(_check_result(read_optuna(studies, **own), "the studies"), ended)
+        return _read_ends(
+            _check_result(read_optuna(wrap_studies(studies), **own), "the studies"), ended
+        )
     source = find_sqlite_path(source) or source
     if not isinstance(source, str | PathLike):
         if format is not None:

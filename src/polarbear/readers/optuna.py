@@ -9,7 +9,6 @@ import sqlite3
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,17 +17,14 @@ from urllib.parse import urlsplit
 
 from polarbear._text import format_list
 from polarbear.data.run import Direction
-from polarbear.data.runs import Runs
 from polarbear.errors import DataError, MissingDependency, require
 from polarbear.readers.source import Refused, Source, prefix_errors
 from polarbear.readers.sqlite_files import SIGNATURE, list_tables, open_database, read_start
 from polarbear.readers.trials import (
     Experiment,
-    ExperimentNaming,
     Trial,
-    check_clock,
-    check_curve,
-    make_runs,
+    TrialOptions,
+    make_trial_reader,
     measure_trials,
     to_value,
     warn_of_left_out,
@@ -53,70 +49,40 @@ class _Study(NamedTuple):
     trials: Sequence[Any]
 
 
-@dataclass(frozen=True)
-class _Options:
-    """The options of ``read_optuna``, without those for names."""
+def load_optuna(source: Source, options: TrialOptions) -> list[Experiment]:
+    """Load studies of Optuna from SQLite storages and journal files; a study is a run.
 
-    direction: Direction | None
-    clock: str
-    value: str
-    chosen_by: str | None
-    curve: str
-    partial: bool
-
-
-def read_optuna(
-    source: Source | list[Any],
-    *,
-    direction: Direction | None = None,
-    clock: str = "evaluations",
-    names: str | None = None,
-    algorithm: str = "algorithm",
-    instance: str | Sequence[str] = "instance",
-    repetition: str | None = None,
-    value: str = OBJECTIVE,
-    chosen_by: str | None = None,
-    curve: str = "best",
-    partial: bool = False,
-) -> Runs:
-    """Read studies of Optuna from SQLite storages and journal files; a study is a run.
-
-    Parameters
-    ----------
-    source
-        The files, or a list of ``optuna.Study`` objects.
-    direction
-        Selects from studies of both directions.
-    clock
-        "evaluations" counts the trials that ended; "seconds" counts from the first trial's start.
-    names
-        The meaning of the names of studies: ``"{algorithm}-{instance}-{repetition}"``. By default
-        the user attributes algorithm, instance and seed, or names ``algorithm__instance__seed``.
-    algorithm, instance, repetition
-        Other names of these user attributes of studies.
-    value, chosen_by
-        The objective, or a user attribute of trials. See :func:`polarbear.read`.
-    curve
-        "best" and "last" are the same here, since a trial has one value. "final" is the trial that
-        ``chosen_by`` chooses, at the end of the study.
-    partial
-        Whether the last report of a pruned trial counts as its value.
+    "evaluations" counts the trials that ended; "seconds" counts from the first trial's start.
+    Labels are the names of studies. Attributes are user attributes of studies. Values are the
+    objective, or a user attribute of trials.
     """
-    if isinstance(source, list):
-        studies = [one if isinstance(one, _Study) else _load(one) for one in source]
-        source = Source("the studies", {}, {})
-    else:
-        studies = _load_files(source)
-    options = _Options(
-        direction=direction,
-        clock=clock,
-        value=value,
-        chosen_by=chosen_by,
-        curve=curve,
-        partial=partial,
-    )
-    naming = ExperimentNaming(names, algorithm, instance, repetition)
-    return _make_runs(studies, naming, options, source)
+    studies: Sequence[_Study] = source.memo.get("studies") or _load_files(source)
+    options.check()
+    several = [study.name for study in studies if len(study.directions) != 1]
+    if len(several) == len(studies):
+        raise DataError(
+            f"{source.label}: every study has several objectives ({format_list(several, 4)}), "
+            "but runs are compared by one value; pass a study with a single objective"
+        )
+    single = [study for study in studies if len(study.directions) == 1]
+    warn_of_left_out("study", several, "since they have several objectives", source.label)
+    if options.direction is not None:  # others may lack the attributes that are asked for
+        single = [one for one in single if one.directions[0] in (None, options.direction)]
+    experiments = list[Experiment]()
+    for study in single:
+        with prefix_errors(study.place):
+            experiments.append(_make_experiment(study, options))
+    return experiments
+
+
+read_optuna = make_trial_reader(load_optuna, value=OBJECTIVE)
+
+
+def wrap_studies(studies: Sequence[Any]) -> Source:
+    """Return a source for ``read_optuna`` that has these studies, and no files."""
+    source = Source("the studies", {}, {})
+    source.memo["studies"] = [one if isinstance(one, _Study) else _load(one) for one in studies]
+    return source
 
 
 def find_studies(source: object) -> list[Any] | None:
@@ -149,37 +115,9 @@ def find_sqlite_path(source: object) -> str | None:
     return None if match is None else match[2]
 
 
-def _make_runs(
-    studies: Sequence[_Study], naming: ExperimentNaming, options: _Options, source: Source
-) -> Runs:
-    check_clock(options.clock)
-    check_curve(options.curve, options.chosen_by)
-    several = [study.name for study in studies if len(study.directions) != 1]
-    if len(several) == len(studies):
-        raise DataError(
-            f"{source.label}: every study has several objectives ({format_list(several, 4)}), "
-            "but runs are compared by one value; pass a study with a single objective"
-        )
-    single = [study for study in studies if len(study.directions) == 1]
-    warn_of_left_out("study", several, "since they have several objectives", source.label)
-    if options.direction is not None:  # others may lack the attributes that are asked for
-        single = [one for one in single if one.directions[0] in (None, options.direction)]
-    experiments = list[Experiment]()
-    for study in single:
-        with prefix_errors(study.place):
-            experiments.append(_make_experiment(study, options))
-    return make_runs(
-        experiments,
-        naming,
-        source,
-        direction=options.direction,
-        clock=options.clock,
-        curve=options.curve,
-    )
-
-
-def _make_experiment(study: _Study, options: _Options) -> Experiment:
-    _check_attributes(study, [options.value, *([options.chosen_by] if options.chosen_by else [])])
+def _make_experiment(study: _Study, options: TrialOptions) -> Experiment:
+    wanted = str(options.value)
+    _check_attributes(study, [wanted, *([options.chosen_by] if options.chosen_by else [])])
     trials = list[Trial]()
     for trial in study.trials:
         where = f"study {study.name!r}, trial {trial.number}"
@@ -189,7 +127,7 @@ def _make_experiment(study: _Study, options: _Options) -> Experiment:
         if end is None:
             raise DataError(f"{where}: has ended ({state}), but the time of its end is not stored")
         counts = state == "COMPLETE" or (options.partial and state == "PRUNED")
-        value = _get_value(trial, options.value, where) if counts else None
+        value = _get_value(trial, wanted, where) if counts else None
         choice = None
         if counts and options.chosen_by is not None:
             choice = _get_value(trial, options.chosen_by, where)
