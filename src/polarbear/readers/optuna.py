@@ -81,7 +81,9 @@ read_optuna = make_trial_reader(load_optuna, value=OBJECTIVE)
 def wrap_studies(studies: Sequence[Any]) -> Source:
     """Return a source for ``read_optuna`` that has these studies, and no files."""
     source = Source("the studies", {}, {})
-    source.memo["studies"] = [one if isinstance(one, _Study) else _load(one) for one in studies]
+    source.memo["studies"] = [
+        one if isinstance(one, _Study) else _copy(one, one.trials) for one in studies
+    ]
     return source
 
 
@@ -182,14 +184,14 @@ def _is_study(source: object) -> bool:
 # Loading
 
 
-def _load(study: Any, place: str = "") -> _Study:
-    """Load the trials of an ``optuna.Study``."""
+def _copy(study: Any, trials: Sequence[Any], place: str = "") -> _Study:
+    """Return what is used of an ``optuna.Study``."""
     return _Study(
         name=str(study.study_name),
         place=place or f"study {study.study_name!r}",
         directions=[_DIRECTIONS.get(direction.name) for direction in study.directions],
         attributes=dict(getattr(study, "user_attrs", {})),
-        trials=list(study.trials),
+        trials=trials,
     )
 
 
@@ -256,9 +258,11 @@ def _load_storage(place: str, open_storage: Callable[[Any], Any], url: str = "")
         warnings.simplefilter("ignore")  # of Optuna, about functions that are new
         try:
             storage = open_storage(optuna)
-            names = optuna.get_all_study_names(storage)
-            loaded = [optuna.load_study(study_name=name, storage=storage) for name in names]
-            studies = [_load(study, place) for study in loaded]
+            # Without samplers and copies, which load_study would make for each study.
+            studies = [
+                _copy(one, storage.get_all_trials(one._study_id, deepcopy=False), place)
+                for one in storage.get_all_studies()
+            ]
             storage.remove_session()
         except Exception as error:  # of Optuna, SQLAlchemy or a driver
             cause = error.__cause__ or error
