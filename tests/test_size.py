@@ -12,21 +12,22 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 7950,
+    "inference": 7660,
     "readers": 5030,
-    "racing": 4120,
+    "racing": 3930,
     "data": 3890,
     "running": 3470,
     "plots": 2550,
     "cli": 2350,
     "store": 2230,
     "selection": 1150,
+    "reporting": 1050,
     "design": 1040,
-    "reporting": 1000,
     "coordinator": 780,
     "calibration": 570,
     "live": 530,
     "priors": 430,
+    "papers": 410,
     "simulation": 240,
     "top": 160,
 }

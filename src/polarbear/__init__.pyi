@@ -1,6 +1,7 @@
 # Each public name and where it is defined, in one line: __init__.py reads this file, and so do
 # type checkers.
 
+from polarbear import papers as papers
 from polarbear import plots as plots
 from polarbear import priors as priors
 from polarbear import readers as readers

@@ -656,9 +656,9 @@ def test_cite_prints_bibtex_and_the_texts_of_a_race(capsys, kept):
 def test_cite_prints_the_texts_of_a_posterior(capsys, kept):
     posterior = pb.Posterior.load(kept / "posterior.pb")
     told = answer(capsys, "cite", kept / "posterior.pb", "--certainty", 0.95)
-    assert told["methods"] == posterior.describe_methods(0.95)
-    assert told["table"] == posterior.to_latex(certainty=0.95)
-    assert answer(capsys, "cite", kept / "posterior.pb")["table"] == posterior.to_latex()
+    assert told["methods"] == pb.papers.describe_methods(posterior, 0.95)
+    assert told["table"] == pb.papers.to_latex(posterior, certainty=0.95)
+    assert answer(capsys, "cite", kept / "posterior.pb")["table"] == pb.papers.to_latex(posterior)
     said = refusal(capsys, "cite", MABBOB)
     assert f"analyse {MABBOB} --save posterior.zip`, then `polarbear cite" in said
 

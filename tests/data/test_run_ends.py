@@ -115,7 +115,7 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     assert pb.Posterior.load(tmp_path / "posterior.zip") == posterior
     document = make_document(pb.Posterior.load(tmp_path / "posterior.zip"))
     assert document["verdict"]["cautions"] == [first]
-    assert "they are taken to have finished by themselves" in posterior.describe_methods()
+    assert "they are taken to have finished by themselves" in pb.papers.describe_methods(posterior)
     chosen = {x: pb.select(p, pb.preferences.final()).choice for x, p in readings.items()}
     selection = pb.select(posterior, pb.preferences.final())
     assert bool(selection.cautions) == (str(chosen["finished"]) != str(chosen["cut"]))
@@ -164,7 +164,7 @@ def test_failures_of_a_recommended_algorithm_are_said_first():
         "fast failed in 77 of 200 runs (77 crashed). A failed run keeps its best value: at the "
         "last time, its failed runs are ahead of 0 % of their rivals, its other runs of 100 %."
     )
-    assert "Failed: 77 of 200 runs of fast (77 crashed)." in posterior.describe_methods()
+    assert "Failed: 77 of 200 runs of fast (77 crashed)." in pb.papers.describe_methods(posterior)
     assert "323 cut, 77 crashed" in str(posterior)
     document = make_document(posterior)
     assert ("77 of 400 runs failed (323 cut, 77 crashed)", "bad") in document["facts"]

@@ -167,7 +167,7 @@ def test_targets_at_gaps_are_labelled_by_their_gaps(tmp_path):
     posterior = pb.fit(runs, targets=targets)
     assert "at 3 targets, 10 to 1e-08 precision targets" in str(posterior)
     assert "at 1e-08 precision target" in str(posterior.verdict(0.95))
-    assert r"{\num{1e-08}}" in posterior.to_latex()
+    assert r"{\num{1e-08}}" in pb.papers.to_latex(posterior)
     axis = pb.plots.ratings(posterior).xaxis
     assert axis.get_major_formatter()(1e8, 0) == "1e-08"
     pb.report(posterior, tmp_path / "report.html")

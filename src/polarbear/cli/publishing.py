@@ -57,7 +57,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
 
 
 def _run_cite(arguments: argparse.Namespace) -> int:
-    from polarbear.reporting.citation import render_bibtex
+    from polarbear.papers.citation import render_bibtex
 
     bibtex = render_bibtex()
     source, certainty = arguments.source, arguments.certainty
@@ -68,8 +68,8 @@ def _run_cite(arguments: argparse.Namespace) -> int:
     kind = detect_kind(source)
     if kind == "posterior":
         posterior = polarbear.Posterior.load(source)
-        options = {} if certainty is None else {"certainty": certainty}
-        methods, table = posterior.describe_methods(**options), posterior.to_latex(**options)
+        methods = polarbear.papers.describe_methods(posterior, certainty)
+        table = polarbear.papers.to_latex(posterior, certainty=certainty)
     elif kind != "store" and Path(source).exists():
         raise DataError(
             f"{source} is neither a store nor a posterior: save a posterior with `polarbear "
@@ -79,7 +79,7 @@ def _run_cite(arguments: argparse.Namespace) -> int:
         raise DataError("--certainty is for a posterior; a race has its own: leave it out")
     else:
         race = load_race(source)
-        methods, table = race.describe_methods(), race.to_latex()
+        methods, table = polarbear.papers.describe_methods(race), polarbear.papers.to_latex(race)
     plain = {"methods": methods, "table": table, "bibtex": bibtex}
     print_answer(arguments, f"{methods}\n\n{table}\n{bibtex}", plain)
     return 0
