@@ -12,13 +12,13 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 7660,
+    "inference": 7610,
     "readers": 5030,
     "racing": 3930,
     "data": 3890,
     "running": 3470,
     "plots": 2550,
-    "cli": 2350,
+    "cli": 2360,
     "store": 2230,
     "selection": 1150,
     "reporting": 1050,

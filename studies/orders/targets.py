@@ -180,7 +180,7 @@ def compare_with_coco():
         runs = pb.read(folder)
         known = expected_running_times(folder)
     targets = pb.targets.from_optima(0.0, runs, gaps=GAPS)
-    posterior = pb.fit(runs, targets=targets)
+    posterior = pb.fit(pb.rank(runs, targets=targets))
     functions = sorted({function for _, function in known})
     differences = []
     for function in functions:

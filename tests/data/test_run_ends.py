@@ -133,7 +133,7 @@ def test_one_word_says_it_on_the_command_line_and_in_frames(folder, capsys):
     table = pb.read(folder, **NAMES).columns()
     del table["status"]
     with pytest.warns(DataWarning, match="nothing is known of NelderMead"):
-        frame = pb.fit(table, direction="minimize", ended="cut", times=TIMES)
+        frame = pb.fit(Runs.from_frame(table, direction="minimize", ended="cut"), times=TIMES)
     assert frame.if_cut is None
     assert frame.ends[0].counts == {"cut": N_INSTANCES}
 

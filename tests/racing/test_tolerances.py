@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import polarbear as pb
@@ -30,14 +29,12 @@ def split_runs():
 def test_values_within_a_tolerance_tie_in_fit_and_replay():
     data = runs()
     assert pb.fit(data, draws=500).prob_better("a", "b")[0] > 0.99
-    tied = pb.fit(data, rel_tol=0.01, draws=500)
+    tied = pb.fit(pb.rank(data, rel_tol=0.01), draws=500)
     assert 0.3 < tied.prob_better("a", "b")[0] < 0.7
     assert tied.prob_better("a", "c")[0] > 0.99
-    frame = pb.fit(data.columns(), direction="minimize", abs_tol=0.01, draws=500)
-    np.testing.assert_allclose(frame.prob_better("a", "b"), tied.prob_better("a", "b"))
     assert pb.replay(data).pareto == ("a",)
     assert pb.replay(data, fitted(None, {"rel_tol": 0.01})).pareto == ("a", "b")
-    with pytest.raises(pb.DataError, match="pass rel_tol to polarbear.rank"):
+    with pytest.raises(pb.DataError, match="fit has no rel_tol=: pass it to rank"):
         pb.fit(pb.rank(data), rel_tol=0.01)
 
 
@@ -60,7 +57,7 @@ def test_weights_of_instances_in_fit_and_replay():
     data = split_runs()
     assert pb.fit(data, draws=500).prob_better("b", "a")[0] > 0.9
     weights = {f"f{k}": 0.0 for k in range(6, 24)}
-    weighted = pb.fit(data, weights=weights, draws=500)
+    weighted = pb.fit(pb.rank(data, weights=weights), draws=500)
     assert weighted.prob_better("a", "b")[0] > 0.9
     race = pb.replay(data, fitted(pb.ParetoSet(certainty=0.9), {"weights": weights}))
     assert race.posterior is not None

@@ -253,21 +253,32 @@ def load_posterior(
             f"{source} holds only ratings by instance: use `polarbear select`, or pass results or "
             "a posterior"
         )
+    from polarbear.inference.fit import rank_runs  # here, because it loads numpy
+
     runs = load_runs(arguments)
     if arguments.targets is not None:
         targets = _choose_targets(runs, arguments)
-        options = get_fit_options(arguments)
-        return runs, polarbear.fit(runs, targets=targets, seed=arguments.seed, **options)
+        ranking, options = split_fit_options(arguments)
+        rankings = polarbear.rank(runs, targets=targets, **ranking)
+        return runs, polarbear.fit(rankings, seed=arguments.seed, **options)
     is_race = detect_kind(source) == "store"
     chooses = is_race or any(getattr(arguments, name) is not None for name in TIME_OPTIONS)
     times = choose_times(runs, arguments) if chooses else None
     with warnings.catch_warnings():
         if is_race:  # a race chooses instances on purpose
             warnings.filterwarnings("ignore", "at .* the verdict rests on")
-        posterior = polarbear.fit(
-            runs, times=times, seed=arguments.seed, **get_fit_options(arguments)
-        )
-    return runs, posterior
+        ranking, options = split_fit_options(arguments)
+        rankings = rank_runs(runs, times, **ranking)
+        return runs, polarbear.fit(rankings, seed=arguments.seed, **options)
+
+
+def split_fit_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the options of ``rank`` and those of ``fit``."""
+    from polarbear.inference.fit import RANKING_OPTIONS
+
+    options = get_fit_options(arguments)
+    ranking = {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
+    return ranking, options
 
 
 def load_ratings(arguments: argparse.Namespace) -> Any:

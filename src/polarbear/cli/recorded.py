@@ -5,7 +5,13 @@ from dataclasses import replace
 
 import polarbear
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import choose_times, describe_model, get_fit_options, load_runs
+from polarbear.cli.inputs import (
+    choose_times,
+    describe_model,
+    get_fit_options,
+    load_runs,
+    split_fit_options,
+)
 from polarbear.cli.options import (
     RESULTS_HELP,
     add_between_option,
@@ -57,13 +63,13 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 
 def _run_calibration(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
+    ranking, options = split_fit_options(arguments)
     calibration = polarbear.calibrate(
-        runs,
-        times=choose_times(runs, arguments),
+        polarbear.rank(runs, choose_times(runs, arguments), **ranking),
         instances=arguments.instances,
         replicates=arguments.replicates,
         seed=arguments.seed,
-        **get_fit_options(arguments),
+        **options,
     )
     plain = {
         "algorithms": calibration.algorithms,
