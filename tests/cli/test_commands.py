@@ -54,7 +54,7 @@ def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     assert main(["analyse", *VARIANTS, "--save", str(folder / "posterior.pb")]) == 0
     posterior = pb.Posterior.load(folder / "posterior.pb")
-    pb.Ratings.of(posterior).save(folder / "ratings.json")
+    pb.selection.Ratings.of(posterior).save(folder / "ratings.json")
     asked = {"question": pb.ParetoSet(certainty=0.9), "budget": pb.Budget(runs=60)}
     with pb.open_store(folder / "race.db") as store:
         store.append(drive(race_of(fit=pb.fit, **asked)).events)
@@ -362,7 +362,7 @@ def test_select_explains_what_a_selector_needs(tmp_path, capsys):
     features = {"variables": range(30), "density": np.linspace(0, 1, 30)[::-1] ** 2}
     posterior = pb.fit(rankings, features={"instance": rankings.instances, **features})
     path = tmp_path / "selector.npz"
-    pb.InstanceRatings.of(posterior, draws=50).save(path)
+    pb.selection.InstanceRatings.of(posterior, draws=50).save(path)
     words = ["select", path, "--final"]
     chosen = answer(capsys, *words, "--features", "variables=3", "--features", "density=0.5")
     assert chosen["provenance"]["sources"][0]["kind"] == "selector"

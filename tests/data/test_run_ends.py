@@ -5,8 +5,9 @@ import pytest
 
 import polarbear as pb
 from optimisers import BUDGET, OPTIMISERS, evaluate
-from polarbear import DataError, DataWarning, Run, Runs, Status
+from polarbear import DataError, Run, Runs, Status
 from polarbear.cli.main import main
+from polarbear.errors import DataWarning
 from polarbear.reporting.content import make_document
 
 

@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
-from polarbear import DataError, DataWarning, Run, Runs, fit, grid, rank
+from polarbear import DataError, Run, Runs, fit, grid, rank
+from polarbear.errors import DataWarning
 from polarbear.papers import describe_methods
 
 

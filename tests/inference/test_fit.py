@@ -103,7 +103,7 @@ def test_what_cannot_be_is_said_plainly(call, message):
 
 def test_a_posterior_that_is_not_to_be_trusted_is_announced(monkeypatch):
     monkeypatch.setattr("polarbear.inference.laplace.hypergrid.MAX_POINTS", 3)
-    with pytest.warns(pb.FitWarning, match="do not trust this posterior"):
+    with pytest.warns(pb.errors.FitWarning, match="do not trust this posterior"):
         pb.fit(rank_costs(noisy(4, 3)), prior=pb.priors.GP())
 
 
@@ -146,7 +146,7 @@ def test_a_single_instance_says_a_little(prior):
 def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
     costs = noisy(30, 3)
     costs[..., 2] = np.nan
-    with pytest.warns(pb.FitWarning, match=r"rests on the prior alone: a3 \| a1, a2"):
+    with pytest.warns(pb.errors.FitWarning, match=r"rests on the prior alone: a3 \| a1, a2"):
         posterior = pb.fit(rank_costs(costs), prior=prior)
     assert not posterior.diagnostics.trusted
     for other in ("a1", "a2"):
@@ -160,7 +160,7 @@ def test_an_algorithm_without_a_run_is_as_the_prior_has_it(prior):
 def test_groups_that_never_met_are_compared_by_the_prior_alone(prior):
     costs = np.full((4, 24, 4), np.nan)
     costs[:, :12, :2], costs[:, 12:, 2:] = noisy(12, 2, 4), noisy(12, 2, 4)
-    with pytest.warns(pb.FitWarning, match=r"prior alone: a3, a4 \| a1, a2"):
+    with pytest.warns(pb.errors.FitWarning, match=r"prior alone: a3, a4 \| a1, a2"):
         posterior = pb.fit(rank_costs(costs), prior=prior)
     assert not posterior.diagnostics.trusted
     # The two groups saw the very same: neither can be said to be ahead.
@@ -181,14 +181,16 @@ def test_an_algorithm_entered_twice_is_even_with_itself(prior):
 def test_times_at_which_nothing_is_known_are_no_obstacle(prior):
     costs = noisy(10, 3)
     costs[2] = np.nan
-    with pytest.warns(pb.DataWarning, match="nothing is known of any algorithm at 1 time, 0.4"):
+    with pytest.warns(
+        pb.errors.DataWarning, match="nothing is known of any algorithm at 1 time, 0.4"
+    ):
         posterior = pb.fit(rank_costs(costs), prior=prior)
     assert np.isfinite(posterior.mean()).all()
 
 
 @each_prior
 def test_no_data_at_all_leave_the_prior(prior):
-    with pytest.warns(pb.FitWarning, match="the prior alone"):
+    with pytest.warns(pb.errors.FitWarning, match="the prior alone"):
         posterior = pb.fit(rank_costs(np.full((2, 3, 3), np.nan)), prior=prior)
     assert not posterior.diagnostics.trusted
     assert_allclose(posterior.prob_better_matrix(), 0.5, atol=0.03)
@@ -196,7 +198,7 @@ def test_no_data_at_all_leave_the_prior(prior):
 
 def test_rankings_without_weight_compare_nothing():
     rankings = rank_costs(noisy(5, 2), weight=np.zeros(5))
-    with pytest.warns(pb.FitWarning, match="no two algorithms are compared"):
+    with pytest.warns(pb.errors.FitWarning, match="no two algorithms are compared"):
         assert not pb.fit(rankings).diagnostics.trusted
 
 
@@ -230,7 +232,7 @@ def test_times_that_are_none_of_the_data_are_named(times, message):
         [pb.Run(name, str(k), [1, 5], [k, 0.0], until=9) for name in "ab" for k in range(4)],
         direction="minimize",
     )
-    with pytest.warns((pb.DataWarning, pb.FitWarning)) as said:
+    with pytest.warns((pb.errors.DataWarning, pb.errors.FitWarning)) as said:
         pb.fit(runs, times=times)
     assert [message in str(one.message) for one in said] == [True]
 
@@ -238,7 +240,7 @@ def test_times_that_are_none_of_the_data_are_named(times, message):
 def test_an_algorithm_that_nobody_watched_late_is_named():
     costs = noisy(6, 3)
     costs[4:, :, 1] = np.nan
-    with pytest.warns(pb.DataWarning, match="nothing is known of a2 at 2 times, 0.8 to 1"):
+    with pytest.warns(pb.errors.DataWarning, match="nothing is known of a2 at 2 times, 0.8 to 1"):
         pb.fit(rank_costs(costs))
     with pytest.raises(pb.DataError, match="fit takes Runs, not int: read it first"):
         pb.fit(3)
@@ -249,7 +251,7 @@ def test_times_that_rest_on_few_instances_are_named_with_the_remedy():
     costs[5, 2:] = np.nan
     said = r"at 1 time \(1\) the verdict rests on 2 instances, elsewhere on up to 10: "
     said += r".*times=pb\.grid\.from_runs\(runs, stop=0\.8\)"
-    with pytest.warns(pb.DataWarning, match=said):
+    with pytest.warns(pb.errors.DataWarning, match=said):
         pb.fit(rank_costs(costs))
     costs = noisy(10, 3)
     costs[5, 3:] = np.nan

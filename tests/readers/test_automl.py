@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from polarbear import DataError, DataWarning, Status, read
+from polarbear import DataError, Status, read
+from polarbear.errors import DataWarning
 from polarbear.readers import FORMATS
 
 FILES = Path(__file__).parent / "files"
 NAMES = "{algorithm}-{instance}-{repetition}"
 STORAGES = sorted((FILES / "optuna").glob("*.gz"))
-THE_DATA = pytest.mark.filterwarnings("ignore::polarbear.DataWarning")
+THE_DATA = pytest.mark.filterwarnings("ignore::polarbear.errors.DataWarning")
 
 
 def trace(trials, clock, pruned=False):

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from polarbear import DataError, DataWarning, Runs, read
+from polarbear import DataError, Runs, read
+from polarbear.errors import DataWarning
 
 FILES = Path(__file__).parent / "files"
 TOKENS = [

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from polarbear import DataWarning, Runs, example, read, write
+from polarbear import Runs, example, read, write
+from polarbear.errors import DataWarning
 from polarbear.readers import FORMATS
 
 FILES = Path(__file__).parent / "files"

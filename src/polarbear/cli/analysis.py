@@ -229,7 +229,7 @@ def _format_probability(value: float) -> str:
 
 def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
     if path.endswith(".json"):
-        polarbear.Ratings.of(posterior).save(path)
+        polarbear.selection.Ratings.of(posterior).save(path)
     else:
         posterior.save(path)
 

@@ -300,7 +300,7 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
             (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
             f"{source} holds ratings",
         )
-        return polarbear.Ratings.load(source)
+        return polarbear.selection.Ratings.load(source)
     if kind == "store":
         _refuse_options(
             arguments,
@@ -317,9 +317,9 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
     return load_posterior(arguments)[1]
 
 
-def _load_selector(source: str, features: dict[str, Any]) -> "polarbear.Ratings":
+def _load_selector(source: str, features: dict[str, Any]) -> "polarbear.selection.Ratings":
     """Load the ratings on an instance with given features from a file of InstanceRatings."""
-    selector = polarbear.InstanceRatings.load(source)
+    selector = polarbear.selection.InstanceRatings.load(source)
     if not features:
         needed = " ".join(f"--features {name}=..." for name in selector.basis.names)
         raise DataError(f"{source} rates algorithms by instance: pass {needed}")

@@ -227,7 +227,7 @@ def _run_replays(
         choose_times(runs, arguments),
     )
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
-        replays = polarbear.replay_many(
+        replays = polarbear.simulation.replay_many(
             runs,
             question,
             budget=_make_budget(arguments),

@@ -1,5 +1,7 @@
 """LaTeX tables for papers: one row per algorithm, for the packages booktabs and siunitx."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 

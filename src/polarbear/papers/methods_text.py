@@ -1,5 +1,7 @@
 """Sentences for the methods section of a paper, with the numbers of an analysis."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from polarbear._text import (
