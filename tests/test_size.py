@@ -18,7 +18,7 @@ BUDGETS = {
     "racing": 3870,
     "running": 3470,
     "plots": 2560,
-    "cli": 2360,
+    "cli": 2350,
     "store": 2230,
     "selection": 1160,
     "design": 1060,

@@ -18,7 +18,7 @@ import pytest
 
 import browsers
 import polarbear as pb
-from polarbear.cli.inputs import get_fit_options
+from polarbear.cli.inputs import get_model
 from polarbear.cli.main import main, make_parser
 from polarbear.priors.by_name import parse_prior
 from racers import TIMES, drive, race_of
@@ -683,7 +683,7 @@ def test_an_option_of_the_fit_beside_a_question_is_used(
         raise pb.DataError("seen")
 
     monkeypatch.setattr(pb, "replay", replay)
-    monkeypatch.setattr(pb, "replay_many", replay)
+    monkeypatch.setattr(pb.simulation, "replay_many", replay)
     words = [
         "replay",
         "--example",
@@ -755,8 +755,8 @@ def test_the_paper_in_one_command(capsys):
     found = json.loads(capsys.readouterr().out)
     runs = pb.example("cma-variants")
     times = pb.grid.from_runs(runs, 5)
-    options = pb.PaperParetoSet("independent").model.fit_options()
-    posterior = pb.fit(runs, times=times, **options)
+    model = pb.PaperParetoSet("independent").model
+    posterior = pb.fit(pb.rank(runs, times, **model.rank_options()), **model.fit_options())
     said = posterior.verdict(0.99, elimination="pointwise", resolution="strict")
     assert found["verdict"] == str(said).splitlines()
     assert found["provenance"]["model"]["evidence"] == "rankings"
@@ -784,6 +784,6 @@ def test_the_paper_in_one_command(capsys):
 )
 def test_a_prior_of_the_paper_takes_time_as_it_is_unless_a_warp_is_given(said, meant):
     asked = ["analyse", "--example", "--question", "PaperParetoSet", "--prior", said]
-    prior = get_fit_options(make_parser().parse_args(asked))["prior"]
+    prior = get_model(make_parser().parse_args(asked)).prior
     assert prior.warp == meant
     assert pb.PaperParetoSet(fit={"prior": parse_prior(said)}).model.prior == prior

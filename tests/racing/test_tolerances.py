@@ -69,7 +69,7 @@ def test_they_are_recorded_and_compared_on_resume(tmp_path):
     fit = {"rel_tol": 0.01, "abs_tol": 1e-6, "weights": {"f1": 2, "f2": 0.5}}
     model = Model.of(fit)
     assert Model.from_plain(json.loads(json.dumps(model.to_plain()))) == model
-    assert model.fit_options()["weights"] == {"f1": 2.0, "f2": 0.5}
+    assert model.rank_options()["weights"] == {"f1": 2.0, "f2": 0.5}
     assert "rel_tol 0.0 and not 0.01" in Model().describe_differences(model)
     race = pb.Race(
         list("abc"),
