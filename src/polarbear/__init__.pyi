@@ -68,6 +68,9 @@ from polarbear.selection.decision import select as select
 from polarbear.selection.instance_ratings import InstanceRatings as InstanceRatings
 from polarbear.selection.instance_ratings import value_of_selection as value_of_selection
 from polarbear.selection.ratings import Ratings as Ratings
+from polarbear.selection.schedules import Schedule as Schedule
+from polarbear.selection.schedules import schedule as schedule
+from polarbear.selection.value_of_time import value_of_time as value_of_time
 from polarbear.selection.worst_case import worst_case_regret as worst_case_regret
 from polarbear.store.opening import open_store as open_store
 
