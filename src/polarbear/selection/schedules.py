@@ -140,11 +140,14 @@ class Schedule:
         more = Runs.from_records(own, direction=runs.direction, clock=runs.clock)
         return Runs.concat([runs, more])
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return the fields for JSON; the time of the last step is None."""
+        steps = [[who, until if np.isfinite(until) else None] for who, until in self.steps]
+        return {**asdict(self), "steps": steps}
+
     def save(self, path: str | Path) -> None:
-        """Write the schedule as JSON; the time of the last step is null."""
-        plain = asdict(self)
-        plain["steps"] = [[who, until if np.isfinite(until) else None] for who, until in self.steps]
-        Path(path).write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+        """Write the schedule as JSON, for the program that carries it out."""
+        Path(path).write_text(json.dumps(self.to_plain(), indent=1) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -344,7 +347,11 @@ class _Search:
         ]
         lead = by_instance[0] - by_instance[1]
         drawn = self.rng.standard_exponential((DRAWS, len(lead)))
-        mean = drawn @ lead / drawn.sum(axis=1)
+        # One more instance with the largest lead and one with the largest loss, each of half a
+        # weight: a lead on two instances only is not certain.
+        more = self.rng.gamma(0.5, size=(DRAWS, 2))
+        mean = drawn @ lead + np.abs(lead).max() * (more[:, 0] - more[:, 1])
+        mean /= drawn.sum(axis=1) + more.sum(axis=1)
         low, high = np.quantile(mean, [0.025, 0.975])
         names = self.table.algorithms
         return {
