@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tools.markdown import table
 
 import polarbear as pb
-from polarbear.selection.schedules import Table, _Search
+from polarbear.selection.schedules import Search, Table
 
 QUICK_CPU_SECONDS = 6
 
@@ -26,13 +26,13 @@ def score(runs: pb.Runs, budget: float, steps: tuple[tuple[str, float], ...]) ->
     """Return the PAR10 score of a schedule on each instance, in budgets; more is better."""
     found = Table.of(runs, budget, "par10", None)
     code = {name: k for k, name in enumerate(found.algorithms)}
-    return _Search(found, 0)._evaluate(tuple((code[name], until) for name, until in steps))
+    return Search(found, 0)._evaluate(tuple((code[name], until) for name, until in steps))
 
 
 def best_parallel(runs: pb.Runs, budget: float) -> float:
     """Return the held-out score of the best two algorithms side by side, each at half speed."""
     found = Table.of(runs, budget / 2, "par10", None)
-    search = _Search(found, 0)
+    search = Search(found, 0)
     alone = found.between(0.0, np.inf)[:, :, 0]
     n = len(alone)
     pairs = [(a, b) for a in range(n) for b in range(a)]
@@ -95,9 +95,9 @@ def measure_optimism(races: int, size: int) -> str:
     optimism = np.subtract(stated, true)
     error = optimism.std(ddof=1) / np.sqrt(races)
     return (
-        f"Six equal algorithms, 40 instances, {races} data sets: stated gain {np.mean(stated):.3f}, "
-        f"true gain {np.mean(true):.3f} budgets; optimism {optimism.mean():+.3f} "
-        f"(standard error {error:.3f})."
+        f"Six equal algorithms, 40 instances, {races} data sets: stated gain "
+        f"{np.mean(stated):.3f}, true gain {np.mean(true):.3f} budgets; optimism "
+        f"{optimism.mean():+.3f} (standard error {error:.3f})."
     )
 
 
@@ -148,14 +148,17 @@ def main() -> None:
     head += ["gap closed: two steps", "three", "four", "two side by side at half speed"]
     mean = np.array([[float(cell) for cell in row[3:]] for row in rows]).mean(axis=0)
     rows.append(["mean", "", "", *(f"{one:.2f}" for one in mean)])
+    said = (
+        f"P(two steps are better) is {stated:.3f} in the mean of {each.shape[0]} scenarios and ten "
+        f"folds; on the tenth held out they were better in {happened:.3f} (difference "
+        f"{stated - happened:+.3f}, 95 % interval over scenarios {low:+.3f} to {high:+.3f})."
+    )
     text = [
         "Made by `python studies/schedules/run.py --aslib FOLDER`.",
         "## The gap from the single best to the virtual best, PAR10, held out (ten folds)",
         table(head, rows),
         "## Stated probabilities",
-        f"P(two steps are better) is {stated:.3f} in the mean of {each.shape[0]} scenarios and ten "
-        f"folds; on the tenth held out they were better in {happened:.3f} (difference "
-        f"{stated - happened:+.3f}, 95 % interval over scenarios {low:+.3f} to {high:+.3f}).",
+        said,
         "## Optimism",
         measure_optimism(200, 4000),
         "## Value of time: intervals of 95 % from 40 instances that cover the share on the others",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.selection.schedules import Table, _Search, find_rows
+from polarbear.selection.schedules import Search, Table, find_rows
 
 LAST = 100.0
 
@@ -70,14 +70,14 @@ def test_two_steps_are_the_best_of_all_by_a_literal_search(score):
         for s in table.splits.tolist()
     ]
     best = float(np.max(np.array(marks) @ table.weights))
-    search = _Search(table, 0)
+    search = Search(table, 0)
     steps = search._find_pairs()[-1]
     assert search._evaluate(steps) @ search.training[:, -1] == pytest.approx(best)
 
 
 def test_more_steps_are_never_worse_on_the_data_they_were_chosen_on():
     table = Table.of(solve_at_random(60, 1), LAST, "solved", None)
-    search = _Search(table, 0)
+    search = Search(table, 0)
     steps = search._find_pairs()[-1]
     more = search._extend(steps, -1)
     assert len(more) in (2, 3)
@@ -129,7 +129,7 @@ def test_the_stated_gain_is_not_flattering(score):
 def score_by_rows(runs, steps, score):
     table = Table.of(runs, LAST, score, None)
     code = {name: k for k, name in enumerate(table.algorithms)}
-    return float(_Search(table, 0)._evaluate(tuple((code[a], t) for a, t in steps)).mean())
+    return float(Search(table, 0)._evaluate(tuple((code[a], t) for a, t in steps)).mean())
 
 
 def test_what_is_asked_is_checked():

@@ -207,7 +207,7 @@ def schedule(
     if score not in get_args(Score):
         raise DataError(f"score={score!r}: expected one of {', '.join(get_args(Score))}")
     table = Table.of(runs, budget, score, target)
-    found = _Search(table, seed).find(steps)
+    found = Search(table, seed).find(steps)
     says = table.preference.says
     if isinstance(budget, int | float):
         says = f"a budget of {format_duration(budget, runs.clock)}"
@@ -316,7 +316,7 @@ def _find_solved(runs: Runs, goal: float) -> Floats:
 Steps = tuple[tuple[int, float], ...]
 
 
-class _Search:
+class Search:
     """The best schedules on the training parts of all folds, and on everything (the last)."""
 
     def __init__(self, table: Table, seed: int) -> None:
