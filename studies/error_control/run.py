@@ -5,7 +5,7 @@ instances and without one. A race never stops by itself here, which is the worst
 often a pair is called tied although one is worse by more than the margin. Kept: how often both are
 called worth running although one is behind by half the margin everywhere.
 
-Run: python studies/error_control/run.py [--races 2000] [--quick]
+Run: python studies/error_control/run.py [--races 500] [--quick]
 """
 
 import argparse
@@ -18,7 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.inference.e_values import multiplicity
-from polarbear.inference.replacing import Duels, PairEvidence, find_stretches, weigh
+from polarbear.inference.replacing import (
+    Duels,
+    PairEvidence,
+    Tally,
+    find_stretches,
+    weigh,
+)
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.replacements import Shown, drop_replaceable
@@ -139,15 +145,28 @@ def find_needed(entries: tuple[int, ...]) -> Floats:
     return needed
 
 
-def find_shown(costs: Floats, shares: Shares, entries: tuple[int, ...]) -> Shown:
-    """Return what is shown of all pairs of all races, after the given instances."""
+def tally_costs(costs: Floats) -> Tally:
+    """Return the results of all pairs of all races on some instances."""
     _, n, races, size = costs.shape
+    first, second = list_pairs(races, size)
+    duels = Duels.of(first, second, costs.reshape(T, n, races * size), STRETCHES, np.ones(n))
+    return Tally.of(duels, STRETCHES)
+
+
+def list_pairs(races: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first and the second algorithm of each pair of each race."""
     a, b = np.triu_indices(size, 1)
-    place = costs.reshape(T, n, races * size)
-    first, second = ((np.arange(races)[:, None] * size + k).ravel() for k in (a, b))
-    duels = Duels.of(first, second, place, STRETCHES, np.ones(n))
+    start = np.arange(races)[:, None] * size
+    return (start + a).ravel(), (start + b).ravel()
+
+
+def find_shown(tally: Tally, n: int, shares: Shares, entries: tuple[int, ...]) -> Shown:
+    """Return what is shown of all pairs of all races, after n instances."""
+    size = len(entries)
+    races = len(tally.leads) * 2 // (size * (size - 1))
+    first, second = list_pairs(races, size)
     evidence = PairEvidence.empty(len(STRETCHES), (races * size, size))
-    weigh(evidence, ((first, second % size), (second, first % size)), duels, STRETCHES, MARGIN)
+    weigh(evidence, ((first, second % size), (second, first % size)), tally, MARGIN)
     return Shown.of((evidence,), np.tile(find_needed(entries), (races, 1)), CERTAINTY, shares, n)
 
 
@@ -173,12 +192,14 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
     costs = simulate(setting, races, n, persistence, seed)
     wrong: NDArray[np.bool_] = np.zeros(1, dtype=bool)
     heirs: list[dict[int, int]] = [{} for _ in range(races)]
+    tally, before, entries = None, 0, setting.entries
     for look in looks_until(n):
+        new = tally_costs(costs[:, before:look])
+        tally, before = new if tally is None else tally.join(new), look
         shares = Shares.at_end_of(n) if known_end else Shares()
         if look < n:
             shares = shares._replace(now=0.0)
-        entries = setting.entries
-        shown = find_shown(costs[:, :look], shares, entries)
+        shown = find_shown(tally, look, shares, entries)
         if setting.counts == "dropped":
             present = [k for k in range(size) if entries[k] <= look]
             replaces = shown.replaces[0].reshape(races, size, size)[:, present]
@@ -198,7 +219,9 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
 def main() -> None:
     """Print a table: a row for each setting and persistence, a column for each end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--races", type=int, default=500)
+    parser.add_argument(
+        "--races", type=int, default=2000, help="of two algorithms; of more, or endless ones, fewer"
+    )
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     options = parser.parse_args()
     ends = (8, 24) if options.quick else (*ENDS, OPEN_END)
@@ -211,7 +234,8 @@ def main() -> None:
             for n in ends:
                 size = setting.utilities.shape[1]
                 cells = T * n * size * size
-                races = 20 if options.quick else max(40, round(options.races * min(1, 8 / size**2)))
+                wanted = options.races / (4 if n == OPEN_END else 1)
+                races = 20 if options.quick else max(40, round(wanted * min(1, 8 / size**2)))
                 at_once = max(1, min(races, 8_000_000 // cells))
                 parts = [
                     count_errors(setting, at_once, n, persistence, seed)

@@ -267,7 +267,7 @@ class Table:
         return cls(
             algorithms=runs.algorithms,
             instance=runs.instance[rows[0]].astype(np.intp),
-            splits=_choose_splits(runs, float(budgets[-1])),
+            splits=choose_times(runs, float(budgets[-1])),
             weights=weights,
             between=between,
             preference=wanted,
@@ -290,11 +290,11 @@ def find_rows(runs: Runs) -> NDArray[np.intp]:
     return found
 
 
-def _choose_splits(runs: Runs, last: float) -> Floats:
-    """Return when an algorithm may take over: from the first improvements on, on a log scale."""
+def choose_times(runs: Runs, last: float) -> Floats:
+    """Return times before the last one, from the first improvements on, on a log scale."""
     early = runs.time[(runs.time > 0) & (runs.time < last)]
     if not len(early):
-        raise DataError(f"no run improves before the budget of {last:g}: nothing to schedule")
+        raise DataError(f"no run improves before the budget of {last:g}: nothing to compare")
     return np.geomspace(np.quantile(early, 0.05), last, N_TIMES + 1)[:-1]
 
 

@@ -12,7 +12,7 @@ from polarbear.data.grid import from_runs
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError
-from polarbear.selection.schedules import costs_at, find_rows
+from polarbear.selection.schedules import choose_times, costs_at, find_rows
 
 Floats = NDArray[np.float64]
 
@@ -100,17 +100,17 @@ def value_of_time(
     >>> import polarbear as pb
     >>> found = pb.value_of_time(pb.example(), "CMA-ES")
     >>> round(float(found.improves[0, 0]), 2), round(float(found.improves[-1, 0]), 2)
-    (0.81, 0.53)
+    (0.84, 0.62)
     """
     check_runs(runs, "value_of_time")
     if tolerance < 0:
         raise DataError(f"tolerance={tolerance}: expected a share of the value, such as 0.01")
-    grid = from_runs(runs, 20)
-    budgets = grid[2 * grid <= grid[-1]]
+    rows, last = find_rows(runs), from_runs(runs, 2)[-1]
+    budgets = choose_times(runs, last)
+    budgets = budgets[2 * budgets <= last]
     if not len(budgets):
         raise DataError("no budget can be doubled within the times of these runs")
-    rows = find_rows(runs)
-    best = costs_at(runs, rows, grid[-1:]).min(axis=0)  # (R, 1)
+    best = costs_at(runs, rows, np.array([last])).min(axis=0)  # (R, 1)
     if algorithm is not None:
         rows = rows[find_indices([algorithm], runs.algorithms, "algorithm")]
     now, doubled, later = (costs_at(runs, rows, budgets * factor) for factor in (1, 2, 1.1))
