@@ -80,6 +80,24 @@ def print_ribbon(ribbon: Any) -> None:
     print(f"\n{render_ribbon_text(ribbon, max(width, 30), is_coloured=is_coloured)}")
 
 
+def print_conclusion(status: Any, source: str) -> None:
+    """Print the ribbon of a race, if there is one, and the commands that say more about it.
+
+    ``source`` is what the commands read: a store, or options such as ``--example``.
+    """
+    from polarbear._text import choose_precision, round_time
+
+    if status.ribbon is not None:
+        print_ribbon(status.ribbon)
+    if not status.counts.rounds:
+        return
+    times, clock = status.setup.times, status.setup.clock
+    budget = round_time(times[len(times) // 2], clock, 2)
+    at = f"{budget:.0f}" if choose_precision(clock) == "whole" else f"{budget:g}"
+    named = hide_passwords(source)
+    print(f"\npolarbear report {named} --open", f"polarbear select {named} --at {at}", sep="\n")
+
+
 def check_output_path(path: str) -> None:
     """Raise an error if a path cannot be written to, before its content is computed."""
     folder = Path(path).parent

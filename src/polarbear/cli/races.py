@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
+    INSTANCES_HELP,
     add_command,
     add_file_argument,
     add_json_option,
@@ -27,6 +29,7 @@ from polarbear.cli.output import (
     format_command,
     format_json,
     hide_passwords,
+    print_conclusion,
     print_error,
 )
 from polarbear.errors import DataError
@@ -142,7 +145,8 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             result = run()
     with result:
         if not arguments.json:
-            print(escape_output("\n".join(map(str, [result, *result.verdicts()]))))
+            print(escape_output(result))
+            print_conclusion(result.status, shlex.quote(store))
         else:
             plain = result.status.to_dict() | {"store": {"name": hide_passwords(store)}}
             plain["provenance"] = collect_provenance(arguments, posterior=result.posterior)
@@ -165,7 +169,7 @@ def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | 
 
         named = hide_passwords(store)
         hint = f"Ctrl-C stops; the same command resumes. In a browser: polarbear serve {named}"
-        with Screen(f"race {Path(arguments.file).name}", hint) as screen:
+        with Screen(Path(arguments.file).name, hint) as screen:
             yield screen
 
 
@@ -377,7 +381,7 @@ def _add_plan(commands: argparse._SubParsersAction) -> None:
     )
     add_file_argument(parser, "file", nargs="?", help="the TOML file of a race")
     add = parser.add_argument
-    add("--instances", type=int, metavar="N", help="plan for N instances, in place of the file's")
+    add("--instances", type=int, metavar="N", help=INSTANCES_HELP)
     add("--algorithms", type=int, metavar="N", help="plan for N algorithms")
     add("--certainty", type=float, help="the required certainty (0.95)")
     add_json_option(parser)

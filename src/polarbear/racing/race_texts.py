@@ -36,7 +36,7 @@ class RaceTexts:
     """The methods of a race that return texts: status, table, methods paragraph."""
 
     def __str__(self: _RaceLike) -> str:
-        return str(self.status)
+        return str(self.status.with_best(self.posterior))
 
     def __repr__(self) -> str:
         return str(self)
