@@ -174,15 +174,18 @@ class Ribbon(FrozenRecord):
     def describe(self) -> str:
         """Return what to run over time in words: the text for those who do not see the picture.
 
-        Stretches in a row without a certain leader are one: where two are close, they alternate.
+        Where algorithms alternate because they are close, stretches without a certain leader are
+        one.
         """
         if not self.algorithms:
             return "nothing is known yet"
-        parts: list[str] = []
-        for is_certain, group in groupby(self.leads, lambda one: one.is_certain):
-            leads = list(group)
-            stretches = [[one] for one in leads] if is_certain else [leads]
-            parts += map(self._describe_stretch, stretches)
+        parts, leads = list[str](), self.leads
+        for is_certain, group in groupby(range(len(leads)), lambda k: leads[k].is_certain):
+            at = list(group)
+            near = [one.algorithm for one in leads[max(at[0] - 1, 0) : at[-1] + 2]]
+            alternate = not is_certain and len(set(near)) < len(near)
+            stretches = [at] if alternate else [[k] for k in at]
+            parts += (self._describe_stretch([leads[k] for k in one]) for one in stretches)
         return ", then ".join(parts)
 
     def _describe_stretch(self, leads: Sequence[Lead]) -> str:
