@@ -16,7 +16,7 @@ from polarbear.inference.methods_text import (
     describe_result,
 )
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.status import RaceStatus, render_status_card
+from polarbear.racing.status import RaceStatus, render_race
 
 
 class _RaceLike(Protocol):
@@ -42,7 +42,7 @@ class RaceTexts:
         return str(self)
 
     def _repr_html_(self: _RaceLike) -> str:
-        return render_status_card(str(self), self.status.verdicts)
+        return render_race(str(self), self.status.with_best(self.posterior).ribbon)
 
     def to_latex(self: _RaceLike, at: ArrayLike | None = None) -> str:
         r"""Return a LaTeX table of the race: one row per algorithm, for booktabs and siunitx.

@@ -6,6 +6,7 @@ A store writes it with each decision, so that reading it takes one row.
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -21,13 +22,13 @@ from polarbear._text import (
     format_duration,
     format_list,
     format_unit,
-    render_card,
     round_time,
 )
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Status
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.ribbon import Ribbon
+from polarbear.inference.ribbon_pictures import render_ribbon_svg
 from polarbear.inference.verdicts import Unsettled, Verdict, describe_shortage
 from polarbear.racing.codec import from_plain, to_plain
 from polarbear.racing.decisions import MAX_FORECAST, Forecast, pair
@@ -301,7 +302,7 @@ class RaceStatus:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_status_card(str(self), self.verdicts)
+        return render_race(str(self), self.ribbon)
 
     def describe_run(self) -> str:
         """Return what to run now, in words; "" if nothing is known."""
@@ -446,10 +447,10 @@ def _render_run_table(store: StoreFacts) -> list[str]:
     return rows
 
 
-def render_status_card(text: str, verdicts: Sequence[Verdict]) -> str:
-    """Return the HTML with which a notebook displays a race."""
-    rows = [[one.algorithm, one.kind, f"{one}."] for one in verdicts]
-    return render_card(text, ["algorithm", "verdict", "why"], rows)
+def render_race(text: str, ribbon: Ribbon | None) -> str:
+    """Return the HTML with which a notebook displays a race: its ribbon above a text."""
+    picture = "" if ribbon is None else render_ribbon_svg(ribbon)
+    return f'<div>{picture}<pre style="white-space: pre-wrap">{html.escape(text)}</pre></div>'
 
 
 def list_verdicts(state: State) -> list[Verdict]:
