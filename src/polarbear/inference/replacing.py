@@ -189,28 +189,25 @@ def compare_on_stretches(
     evidence = PairEvidence.empty(len(stretches), (n, n))
     for duels in _compare_pairs(rankings, heaviest, stretches):
         both = (duels.first, duels.second), (duels.second, duels.first)
-        weigh(evidence, both, duels, stretches, margin)
+        weigh(evidence, both, Tally.of(duels, stretches), margin)
     return evidence
 
 
 def weigh(
     evidence: PairEvidence,
     both: tuple[tuple[Ints, Ints], tuple[Ints, Ints]],
-    duels: Duels,
-    stretches: list[slice],
+    tally: Tally,
     margin: float,
 ) -> None:
     """Set the evidence of the first of each pair, and of the second one, at its row and column."""
-    for s, stretch in enumerate(stretches):
-        counts = duels.count_results(stretch)
+    for s, counts in enumerate(tally.results):
         for at, own in zip(both, (counts, counts.swapaxes(1, 2)), strict=True):
             _weigh_stretch(evidence, (s, *at), own, margin)
-    leads = duels.count_leads()
-    payoff = np.linspace(-1, 1, leads.shape[1])
+    payoff = np.linspace(-1, 1, tally.leads.shape[1])
     for at, own in zip(both, (payoff, -payoff), strict=True):
-        evidence.better[at] = _log_wealth(leads, own, *_lead_bets())
-        evidence.t_better[at], evidence.p_better[at] = _test(leads, own / 2, 0.5)
-        evidence.on_all_times[at] = leads.sum(axis=1)
+        evidence.better[at] = _log_wealth(tally.leads, own, *_lead_bets())
+        evidence.t_better[at], evidence.p_better[at] = _test(tally.leads, own / 2, 0.5)
+        evidence.on_all_times[at] = tally.leads.sum(axis=1)
 
 
 def _weigh_stretch(
@@ -332,6 +329,23 @@ class Duels(NamedTuple):
         length = len(self.first) * (size + 1)
         total = np.bincount(cell.ravel(), None if is_one else weight, minlength=length)
         return total.reshape(-1, size + 1)[:, :size].astype(float)
+
+
+class Tally(NamedTuple):
+    """On how many instances the first of each of K pairs had which results; tallies add up."""
+
+    results: tuple[Floats, ...]  # of each stretch (K, wins, losses)
+    leads: Floats  # (K, 2 T + 1): wins less losses at all times, from -T to T
+
+    @classmethod
+    def of(cls, duels: Duels, stretches: list[slice]) -> Self:
+        """Return the tally of some duels."""
+        return cls(tuple(duels.count_results(one) for one in stretches), duels.count_leads())
+
+    def join(self, other: Self) -> Self:
+        """Return the tally of the duels of both."""
+        results = zip(self.results, other.results, strict=True)
+        return type(self)(tuple(own + more for own, more in results), self.leads + other.leads)
 
 
 def _compare_pairs(
