@@ -1,36 +1,25 @@
 """What a race can prove, before it starts: the simulated rule, and what a plan says."""
 
 import json
-from pathlib import Path
 
+import numpy as np
 import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
 
-COST = Path(__file__).parents[2] / "studies" / "error_control" / "cost.md"
 
-
-def shares_in_races():
-    """How often whole simulated races dropped two rivals that lose 70 %, by luck and instances."""
-    rows = [line.strip("| \n").split(" | ") for line in COST.read_text().splitlines()]
-    sizes = next(row[2:] for row in rows if row[0] == "truth")
-    return {
-        (row[1], int(n)): float(share)
-        for row in rows
-        if row[0] == "winner .7 of three"
-        for n, share in zip(sizes, row[2:], strict=True)
-    }
-
-
-def test_a_plan_agrees_with_whole_races():
-    found = shares_in_races()
-    assert len(found) == 8
-    for n in (12, 24, 60):
-        plan = pb.plan(n, 3)
-        lasts, new = plan.luck_lasts.dropped[0.7], plan.luck_is_new.dropped[0.7]
-        assert lasts == pytest.approx(found["inf", n], abs=0.12)  # of 60 races with two rivals
-        assert min(lasts, new) - 0.1 <= found["0.5", n] <= max(lasts, new) + 0.1
+@pytest.mark.slow
+@pytest.mark.parametrize(("persistence", "case"), [(np.inf, "luck_lasts"), (0.0, "luck_is_new")])
+def test_a_plan_agrees_with_whole_races(persistence, case):
+    n_races, dropped = 60, 0
+    truth = np.tile([0.85, 0.0, 0.0], (10, 1))  # the first wins 70 % of its duels
+    for seed in range(n_races):
+        runs = pb.simulation.simulate_runs(truth, 24, seed=seed, persistence=persistence)
+        times = np.linspace(0, 1, 10)
+        dropped += len(pb.replay(runs, times=times, seed=seed).eliminated)
+    planned = getattr(pb.plan(24, 3, times), case).dropped[0.7]
+    assert dropped / n_races / 2 == pytest.approx(planned, abs=0.15)  # three standard errors
 
 
 def test_more_instances_prove_more_and_more_rivals_less():
@@ -43,7 +32,7 @@ def test_more_instances_prove_more_and_more_rivals_less():
         assert powers[0].needed == powers[-1].needed
     many = pb.plan(12, 12)
     assert many.luck_lasts.needed > plans[0].luck_lasts.needed
-    assert many.luck_lasts.dropped[0.8] < plans[0].luck_lasts.dropped[0.8]
+    assert many.luck_is_new.dropped[0.8] < plans[0].luck_is_new.dropped[0.8]
     assert pb.plan(12, 3) == plans[0]  # the same answer each time
 
 

@@ -26,11 +26,10 @@ from polarbear._text import (
 )
 from polarbear.data.grid import check_times
 from polarbear.errors import DataError
-from polarbear.inference.replacing import Duels, PairEvidence, find_stretches, weigh
+from polarbear.inference.replacing import Duels, PairEvidence, Tally, find_stretches, weigh
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Shares
 from polarbear.racing.entries import Entries
-from polarbear.racing.pool import Pool
 from polarbear.racing.questions.pareto_set import ParetoSet, check_question
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.replacements import Shown
@@ -225,10 +224,10 @@ def plan(
         n_algorithms=n_algorithms,
         times=at,
         parts=[*Counter(classes[one] for one in names if one in classes).values()] or [1],
-        shares=Pool().error_shares(endless=n is None or bool(classes)),
+        has_end=n is not None and not classes,
     )
-    # Who stops before all instances are used makes no test of its own then.
-    stopped = race if used == n else race._replace(shares=race.shares._replace(now=0.0))
+    # Who stops before all instances are used makes no test then.
+    stopped = race if used == n else race._replace(has_test=False)
     cases = [_find_power(race, stopped, used, lasts=lasts) for lasts in (True, False)]
     return RacePlan(
         algorithms=n_algorithms,
@@ -249,7 +248,8 @@ class _SimulatedRace(NamedTuple):
     n_algorithms: int
     times: Floats
     parts: list[int]  # in what proportion instances belong to classes
-    shares: Shares
+    has_end: bool  # whether all instances are used at some time, as is known before
+    has_test: bool = True  # whether the race comes to this end
 
     def prob_dropped(
         self, n: int, share: float, *, lasts: bool, tests: int = MAX_TESTS // 3
@@ -272,16 +272,13 @@ class _SimulatedRace(NamedTuple):
             second = np.full(n_races, n_races)
             duels = Duels.of(races, second, place, stretches, np.ones(size))
             evidence.append(PairEvidence.empty(len(stretches), (2, n_races)))
-            weigh(
-                evidence[-1],
-                ((row, races), (row + 1, races)),
-                duels,
-                stretches,
-                self.question.margin,
-            )
+            both = (row, races), (row + 1, races)
+            weigh(evidence[-1], both, Tally.of(duels, stretches), self.question.margin)
         certainty = self.question.certainty
         log_k = np.full((2, n_races), self._find_threshold())
-        shown = Shown.of(tuple(evidence), log_k, certainty, self.shares, None)
+        shares = Shares.at_end_of(n) if self.has_end else Shares()
+        shares = shares if self.has_test else shares._replace(now=0.0)
+        shown = Shown.of(tuple(evidence), log_k, certainty, shares, None)
         return float(np.all(shown.replaces[:, 0], axis=0).mean())
 
     def _find_threshold(self) -> float:
