@@ -226,8 +226,7 @@ def plan(
         parts=[*Counter(classes[one] for one in names if one in classes).values()] or [1],
         has_end=n is not None and not classes,
     )
-    # Who stops before all instances are used makes no test then.
-    stopped = race if used == n else race._replace(has_test=False)
+    stopped = race if used == n else race._replace(listed=n)
     cases = [_find_power(race, stopped, used, lasts=lasts) for lasts in (True, False)]
     return RacePlan(
         algorithms=n_algorithms,
@@ -249,7 +248,7 @@ class _SimulatedRace(NamedTuple):
     times: Floats
     parts: list[int]  # in what proportion instances belong to classes
     has_end: bool  # whether all instances are used at some time, as is known before
-    has_test: bool = True  # whether the race comes to this end
+    listed: int | None = None  # how many there are, if the race stops before it has used all
 
     def prob_dropped(
         self, n: int, share: float, *, lasts: bool, tests: int = MAX_TESTS // 3
@@ -276,8 +275,8 @@ class _SimulatedRace(NamedTuple):
             weigh(evidence[-1], both, Tally.of(duels, stretches), self.question.margin)
         certainty = self.question.certainty
         log_k = np.full((2, n_races), self._find_threshold())
-        shares = Shares.at_end_of(n) if self.has_end else Shares()
-        shares = shares if self.has_test else shares._replace(now=0.0)
+        shares = Shares.at_end_of(self.listed or n) if self.has_end else Shares()
+        shares = shares._replace(now=0.0) if self.listed else shares  # the test is made at the end
         shown = Shown.of(tuple(evidence), log_k, certainty, shares, None)
         return float(np.all(shown.replaces[:, 0], axis=0).mean())
 
