@@ -72,7 +72,6 @@ class RatedRound(NamedTuple):
     """The decision for which it was found what to run, and the answer."""
 
     rounds: int = 0
-    pareto: tuple[str, ...] = ()
     ended: bool = False
     best: Best = ()
 
@@ -227,7 +226,9 @@ class SolverRace(Race):
     def status(self) -> RaceStatus:
         """The status of the race, with what to run now if that was found for a recent decision."""
         status = super().status
-        return replace(status, answer=status.answer._replace(best=self._rated.best))
+        present = {*status.pareto}  # some may have left since
+        rows = [tuple(one for one in row if one[0] in present) for row in self._rated.best]
+        return replace(status, answer=status.answer._replace(best=tuple(rows) if all(rows) else ()))
 
     # Changing the race
 
@@ -350,16 +351,15 @@ class SolverRace(Race):
     def _rate(self) -> None:
         """Find what to run now for those who watch or read the store, if that takes little time.
 
-        Decisions need no posterior. One is fitted at the end, when an algorithm has left, and else
-        as long as that takes a twentieth of the time.
+        Decisions need no posterior. One is fitted at the end, and before as long as that takes a
+        twentieth of the time.
         """
-        rated = RatedRound(self.rounds, self.pareto, self.ended is not None)
+        rated = RatedRound(self.rounds, self.ended is not None)
         is_seen = self._watch is not None or self._store is not None
-        if not (self._shows_best and is_seen and self.rounds) or rated == self._rated[:3]:
+        if not (self._shows_best and is_seen and self.rounds) or rated[:2] == self._rated[:2]:
             return
         start = time.monotonic()
-        is_due = rated.ended or rated.pareto != self._rated.pareto or start >= self._next_fit
-        if is_due:
+        if rated.ended or start >= self._next_fit:
             with suppress(PolarBearError):
                 best = super().status.with_best(self.posterior).answer.best
                 self._rated = rated._replace(best=best)
