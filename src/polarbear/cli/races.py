@@ -26,6 +26,7 @@ from polarbear.cli.options import (
 from polarbear.cli.output import (
     check_output_path,
     escape_output,
+    fit_facts,
     format_command,
     format_json,
     hide_passwords,
@@ -145,7 +146,7 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             result = run()
     with result:
         if not arguments.json:
-            print(escape_output(result))
+            print(escape_output(fit_facts(result)))
             print_conclusion(result.status, shlex.quote(store))
         else:
             plain = result.status.to_dict() | {"store": {"name": hide_passwords(store)}}
@@ -415,7 +416,7 @@ def _run_plan(arguments: argparse.Namespace) -> int:
     plain = {"luck_lasts": planned.luck_lasts, "luck_is_new": planned.luck_is_new}
     counts = {name: getattr(planned, name) for name in ("algorithms", "instances", "used", "times")}
     certainty = planned.question.certainty
-    print_answer(arguments, planned, {**counts, "certainty": certainty, **plain})
+    print_answer(arguments, fit_facts(planned), {**counts, "certainty": certainty, **plain})
     return 0
 
 

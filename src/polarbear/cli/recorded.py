@@ -21,7 +21,7 @@ from polarbear.cli.options import (
     add_source_argument,
     add_workers_option,
 )
-from polarbear.cli.output import get_option_name, print_conclusion
+from polarbear.cli.output import fit_facts, get_option_name, print_conclusion
 from polarbear.errors import DataError
 
 
@@ -208,7 +208,7 @@ def _run_replay(arguments: argparse.Namespace) -> int:
         "full": replayed.full,
         "saved": replayed.saved,
     }
-    print_answer(arguments, replayed, plain, posterior=replayed.posterior, runs=runs)
+    print_answer(arguments, fit_facts(replayed), plain, posterior=replayed.posterior, runs=runs)
     if not arguments.json:
         print_conclusion(status, _format_source(arguments))
     return 0
