@@ -21,7 +21,6 @@ from polarbear.cli.options import (
     add_between_option,
     add_certainty_option,
     add_command,
-    add_file_argument,
     add_fit_options,
     add_json_option,
     add_question_options,
@@ -74,13 +73,10 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     add_certainty_option(parser)
     add_fit_options(parser)
     add_seed_option(parser)
-    add_file_argument(
-        parser, "--report", metavar="FILE", help="write a report as a web page (.html)"
-    )
+    parser.add_argument("--report", metavar="FILE", help="write a report as a web page (.html)")
     _add_losses_option(parser)
     _add_report_options(parser)
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "--save",
         metavar="FILE",
         help="write the posterior, for `select` and `report`; to FILE.json only the ratings",
@@ -233,7 +229,7 @@ def _format_probability(value: float) -> str:
 
 def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
     if path.endswith(".json"):
-        polarbear.Ratings.of(posterior).save(path)
+        polarbear.selection.Ratings.of(posterior).save(path)
     else:
         posterior.save(path)
 
@@ -433,16 +429,15 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_report,
     )
-    add_file_argument(
-        parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
+    parser.add_argument(
+        "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "target",
         nargs="?",
         help=f"the file to write ({DEFAULT_REPORT} in this folder, if it does not exist)",
     )
-    add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
+    parser.add_argument("-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     _add_losses_option(parser)
     _add_report_options(parser)
     parser.add_argument(

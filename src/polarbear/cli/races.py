@@ -17,7 +17,6 @@ from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
     INSTANCES_HELP,
     add_command,
-    add_file_argument,
     add_json_option,
     add_output_options,
     add_seed_option,
@@ -64,11 +63,9 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
         run=_run_race,
     )
-    add_file_argument(
-        parser, "file", help="a TOML file with solvers, instances, times and a question"
-    )
+    parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     add_workers_option(parser, "one for each core")
-    add_file_argument(parser, "--store", help=STORE_HELP)
+    parser.add_argument("--store", help=STORE_HELP)
     parser.add_argument(
         "--deadline",
         metavar="WHEN",
@@ -78,8 +75,7 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
     )
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "--spool",
         metavar="FOLDER",
         help="leave the runs to `polarbear worker` processes that share this folder",
@@ -233,7 +229,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         examples=(GATE_EXAMPLE,),
         run=_run_gate,
     )
-    add_file_argument(parser, "instances", nargs="+", help="files, or folders of files")
+    parser.add_argument("instances", nargs="+", help="files, or folders of files")
     add = parser.add_argument
     for name in ("old", "new"):
         add(
@@ -254,10 +250,8 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         help="use each instance up to N times, with other seeds (1)",
     )
     add("--max-runs", type=int, help="make at most this many runs; the answer may be undecided")
-    add_file_argument(parser, "--store", help=STORE_HELP)
-    add_file_argument(
-        parser, "--markdown", metavar="FILE", help="write a summary for a pull request"
-    )
+    parser.add_argument("--store", help=STORE_HELP)
+    parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
     add_seed_option(parser)
     add_workers_option(parser, "one for each core")
     add("--quiet", action="store_true", help="print nothing before the end")
@@ -339,9 +333,7 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
         examples=("check race.toml --seconds 5",),
         run=_run_check,
     )
-    add_file_argument(
-        parser, "file", help="a TOML file with solvers, instances, times and a question"
-    )
+    parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
     )
@@ -380,7 +372,7 @@ def _add_plan(commands: argparse._SubParsersAction) -> None:
         examples=("plan race.toml", "plan --instances 12 --algorithms 3"),
         run=_run_plan,
     )
-    add_file_argument(parser, "file", nargs="?", help="the TOML file of a race")
+    parser.add_argument("file", nargs="?", help="the TOML file of a race")
     add = parser.add_argument
     add("--instances", type=int, metavar="N", help=INSTANCES_HELP)
     add("--algorithms", type=int, metavar="N", help="plan for N algorithms")
@@ -433,9 +425,8 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_worker,
     )
-    add_file_argument(parser, "folder", help="folder of `polarbear race --spool`")
-    add_file_argument(
-        parser,
+    parser.add_argument("folder", help="folder of `polarbear race --spool`")
+    parser.add_argument(
         "--solvers",
         required=True,
         metavar="FILE",

@@ -4,3 +4,14 @@
 algorithms, ``decision`` has ``select``, ``result`` has ``Selection``, and ``ratings`` the small
 file from which ``select`` works elsewhere. Needs numpy only; may import data and _text.
 """
+
+from polarbear.selection.instance_ratings import InstanceRatings, value_of_selection
+from polarbear.selection.ratings import Ratings
+from polarbear.selection.worst_case import worst_case_regret
+
+__all__ = [
+    "InstanceRatings",
+    "Ratings",
+    "value_of_selection",
+    "worst_case_regret",
+]
