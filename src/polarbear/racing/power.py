@@ -26,10 +26,10 @@ from polarbear._text import (
 )
 from polarbear.data.grid import check_times
 from polarbear.errors import DataError
+from polarbear.inference.e_values import multiplicity
 from polarbear.inference.replacing import Duels, PairEvidence, Tally, find_stretches, weigh
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Shares
-from polarbear.racing.entries import Entries
 from polarbear.racing.questions.pareto_set import ParetoSet, check_question
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.replacements import Shown
@@ -109,54 +109,41 @@ class RacePlan:
             number = format_count(self.instances, "instance")
         facts = [
             ("error", self.question.describe()),
-            *zip(("power", "", ""), self._tabulate(), strict=False),
-            ("so", self._describe_power()),
-            ("needed", self._describe_needed()),
+            *self._list_powers(),
             ("cost", self._describe_cost()),
         ]
-        lines = [f"  {label:<11} {fact}" for label, fact in facts if fact]
+        lines = [f"  {label:<11} {fact}" for label, fact in facts]
         head = f"plan of a race of {format_count(self.algorithms, 'algorithm')} on {number}"
         return "\n".join([head, *lines])
 
     __repr__ = __str__
 
-    def _tabulate(self) -> list[str]:
-        """Return the lines of a table: in how many races a rival is dropped."""
-        cases = self.luck_lasts.dropped, self.luck_is_new.dropped
-        if not cases[0]:
-            return []
-        lasts, is_new = (list(map(format_share, case.values())) for case in cases)
+    def _list_powers(self) -> list[tuple[str, str]]:
+        """Return a table of how often a rival is dropped, and in words what can be proven."""
+        cases = self.luck_lasts, self.luck_is_new
+        n = sorted(one.needed or inf for one in cases)
+        first, last = (f"{k:,}" if k < inf else f"more than {MAX_INSTANCES:,}" for k in n)
+        number = first if first == last else f"{first} to {last}"
+        needed = f"{number} instances to drop a rival that loses 70 % in 80 % of races"
+        if not self.used:
+            return [("needed", needed)]
+        if self.used < n[0]:
+            needed += "; with fewer, `select` chooses by what is likely"
+        lasts, is_new = ([format_share(one) for one in case.dropped.values()] for case in cases)
         rows = [
-            ["a rival that loses", *map(format_share, cases[0]), "of its duels"],
+            ["a rival that loses", *map(format_share, LOST_SHARES), "of its duels"],
             ["is dropped in", *lasts, "of races, if luck lasts a whole run"],
             ["", *is_new, "of races, if luck is new at each time"],
         ]
-        return align_columns(rows).split("\n")
-
-    def _describe_power(self) -> str:
-        """Return in words what can be proven with these instances."""
-        if not self.used:
-            return ""
-        chances = sorted(one.dropped[TYPICAL] for one in (self.luck_lasts, self.luck_is_new))
-        text = (
-            f"with {format_count(self.used, 'instance')} a rival that loses {TYPICAL:.0%} is "
-            f"dropped in {format_share_range(*chances)} of races; in {POWER:.0%}, "
-        )
-        shares = sorted(one.smallest or 2.0 for one in (self.luck_lasts, self.luck_is_new))
+        chances = sorted(one.dropped[TYPICAL] for one in cases)
+        shares = sorted(one.smallest or 2.0 for one in cases)
         who = f"one that loses {format_share_range(shares[0], min(shares[1], 1.0))}"
-        return (text + (who if shares[0] <= 1 else "none")).replace("0%", "0 %")
-
-    def _describe_needed(self) -> str:
-        """Return how many instances drop a typical rival, and what to do without them."""
-        n = sorted(one.needed or inf for one in (self.luck_lasts, self.luck_is_new))
-        first, last = (f"{k:,}" if k < inf else f"more than {MAX_INSTANCES:,}" for k in n)
-        number = first if first == last else f"{first} to {last}"
-        text = (
-            f"{number} instances to drop a rival that loses {TYPICAL:.0%} in {POWER:.0%} of races"
+        said = (
+            f"with {format_count(self.used, 'instance')} a rival that loses 70 % is dropped in "
+            f"{format_share_range(*chances)} of races; in 80 %, {who if shares[0] <= 1 else 'none'}"
         )
-        if self.used is not None and self.used < n[0]:
-            text += "; with fewer, `select` chooses by what is likely"
-        return text.replace("0%", "0 %")
+        table = zip(("power", "", ""), align_columns(rows).split("\n"), strict=True)
+        return [*table, ("so", said), ("needed", needed)]
 
     def _describe_cost(self) -> str:
         """Return the number of runs and their time, and whether the budget is for fewer."""
@@ -264,52 +251,33 @@ class _SimulatedRace(NamedTuple):
         evidence: list[PairEvidence] = []
         for part in self.parts:
             size = max(1, round(n * part / sum(self.parts)))
-            lost = rng.random((n_times, size, n_races)) >= share
-            place = np.append(
-                2 * lost.astype(np.int8), np.ones((n_times, size, 1), np.int8), axis=2
-            )
-            second = np.full(n_races, n_races)
-            duels = Duels.of(races, second, place, stretches, np.ones(size))
+            place = np.ones((n_times, size, n_races + 1), np.int8)  # the last one is the rival's
+            place[:, :, :-1] = 2 * (rng.random((n_times, size, n_races)) >= share)
+            duels = Duels.of(races, row + n_races, place, stretches, np.ones(size))
             evidence.append(PairEvidence.empty(len(stretches), (2, n_races)))
             both = (row, races), (row + 1, races)
             weigh(evidence[-1], both, Tally.of(duels, stretches), self.question.margin)
-        certainty = self.question.certainty
-        log_k = np.full((2, n_races), self._find_threshold())
+        certainty, n_rivals = self.question.certainty, self.n_algorithms - 1
+        among = multiplicity(self.n_algorithms) if self.question.errors == "whole_race" else 1.0
+        log_k = np.full((2, n_races), np.log(multiplicity(n_rivals) * among / (1 - certainty)))
         shares = Shares.at_end_of(self.listed or n) if self.has_end else Shares()
         shares = shares._replace(now=0.0) if self.listed else shares  # the test is made at the end
         shown = Shown.of(tuple(evidence), log_k, certainty, shares, None)
         return float(np.all(shown.replaces[:, 0], axis=0).mean())
-
-    def _find_threshold(self) -> float:
-        """Return the logarithm of the e-value with which a rival is dropped."""
-        names, entries = [str(k) for k in range(self.n_algorithms)], Entries()
-        for name in names:
-            entries.add(name, names, is_late=False)
-        whole_race = self.question.errors == "whole_race"
-        found = entries.log_thresholds(names[:2], self.question.certainty, whole_race=whole_race)
-        return float(found[0, 1])
 
 
 def _find_power(
     race: _SimulatedRace, stopped: _SimulatedRace, used: int | None, *, lasts: bool
 ) -> Power:
     """Return what a race can prove that stops after some instances, and with how many more."""
-
-    def reaches(prob_dropped: Callable[[int], float]) -> Callable[[int], bool]:
-        return lambda k: prob_dropped(k) >= POWER
-
-    needed = _find_least(
-        reaches(partial(race.prob_dropped, share=TYPICAL, lasts=lasts)), 8, MAX_INSTANCES
-    )
+    drop = partial(race.prob_dropped, share=TYPICAL, lasts=lasts)
+    needed = _find_least(lambda n: drop(n) >= POWER, 8, MAX_INSTANCES)
     if not used:
         return Power({}, None, needed)
     drop = partial(stopped.prob_dropped, used, lasts=lasts)
-    smallest = _find_least(reaches(lambda percent: drop(percent / 100)), 50, 100)
-    return Power(
-        {share: drop(share, tests=MAX_TESTS) for share in LOST_SHARES},
-        smallest and smallest / 100,
-        needed,
-    )
+    smallest = _find_least(lambda percent: drop(share=percent / 100) >= POWER, 50, 100)
+    dropped = {share: drop(share=share, tests=MAX_TESTS) for share in LOST_SHARES}
+    return Power(dropped, smallest and smallest / 100, needed)
 
 
 def _find_least(holds: Callable[[int], bool], low: int, most: int) -> int | None:
