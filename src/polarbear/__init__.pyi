@@ -29,6 +29,7 @@ from polarbear.inference.verdicts import Verdict as Verdict
 from polarbear.racing.assessing import assess as assess
 from polarbear.racing.assessing import assess_classes as assess_classes
 from polarbear.racing.budget import Budget as Budget
+from polarbear.racing.power import plan as plan
 from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet as PaperParetoSet

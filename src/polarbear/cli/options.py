@@ -23,6 +23,8 @@ REPEATABLE = "may be repeated"
 
 RESULTS_HELP = "results (a file, folder or archive)"
 
+INSTANCES_HELP = "the number of instances of a data set or race (as many as yours)"
+
 OUTPUT_HELP = "the file or folder to write"
 
 STORE_HELP = "the store of a race: a file, or a postgresql:// URL; it may be in use"
