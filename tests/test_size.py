@@ -12,22 +12,22 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 7620,
+    "inference": 7810,
     "readers": 5040,
     "data": 3890,
-    "racing": 4140,
+    "racing": 4220,
     "running": 3470,
     "plots": 2560,
-    "cli": 2470,
+    "cli": 2480,
     "store": 2230,
     "selection": 1530,
     "design": 1060,
-    "reporting": 1050,
-    "coordinator": 810,
+    "reporting": 1070,
+    "coordinator": 840,
     "calibration": 570,
     "live": 600,
     "priors": 430,
-    "papers": 410,
+    "papers": 430,
     "simulation": 320,
     "top": 170,
 }
