@@ -254,7 +254,7 @@ def find_chances_of_curves(
     """
     stretches, n = find_stretches(times, width), len(algorithms)
     first, second = np.triu_indices(n, 1)
-    most = max(50, MAX_RESAMPLED // max(1, len(first) * len(times)))
+    most = max(50, MAX_RESAMPLED // max(1, 3 * len(first) * len(times)))  # exp takes longest
     chosen = slice(0, n_draws, max(1, -(-n_draws // most)))
     n_chosen = len(range(n_draws)[chosen])
     tally, step = _ClaimCounts(algorithms, n_chosen), max(1, MAX_CELLS // (n_chosen * len(times)))
