@@ -5,6 +5,7 @@ import json
 import re
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
@@ -16,7 +17,10 @@ import scipy.stats
 import browsers
 import polarbear as pb
 from browsers import expect
-from polarbear.reporting.page import make_document, render_document
+from polarbear.live.pace import Pace
+from polarbear.live.status_document import describe_race_now, get_stage
+from polarbear.reporting.content import make_document
+from polarbear.reporting.page import render_document
 
 pytestmark = pytest.mark.skipif(bool(browsers.why_not()), reason=browsers.why_not())
 
@@ -567,32 +571,83 @@ def served(folder):
         thread.join()
 
 
+class Served:
+    """The files of a live page, as ``polarbear serve`` answers them."""
+
+    def __init__(self, folder, subject, status):
+        self.folder, self.rounds = folder, []
+        self.show(subject, status)
+        document = json.loads((folder / "data.json").read_text("utf-8"))
+        (folder / "index.html").write_text(render_document(document, live=True), "utf-8")
+
+    def show(self, subject, status, cells=None, certainty=None, **changes):
+        document = make_document(subject, certainty=certainty)
+        document |= {"stage": get_stage(status), "rounds": self.rounds}
+        now = describe_race_now(status, Pace(), quiet=3.0, cells=cells) | changes
+        self.write("data.json", document)
+        self.write("status.json", now)
+
+    def write(self, name, content):
+        partial = self.folder / f"{name}.partial"
+        partial.write_text(json.dumps(content), "utf-8")
+        partial.replace(self.folder / name)
+
+
 @pytest.mark.slow
 def test_a_live_page_follows_and_keeps_what_was_set(browser, posterior, tmp_path):
-    waiting = make_document(pb.Race(posterior.algorithms, [1.0, 2.0], direction="minimize"))
-    (tmp_path / "index.html").write_text(render_document(waiting, live=True), "utf-8")
-    (tmp_path / "data.json").write_text(json.dumps(waiting), "utf-8")
+    waiting = pb.Race(posterior.algorithms, [1.0, 2.0], direction="minimize")
+    files = Served(tmp_path, waiting, waiting.status)
     with served(tmp_path) as url, browsers.Visit(browser, f"{url}/index.html") as visit:
         page = visit.page
-        page.wait_for_selector("#live:has-text('Live: as of')")
+        expect(page.locator("#state")).to_have_text("Live")
         expect(page.locator("#choice")).to_have_text("Nothing is decided yet.")
         expect(page.locator("#ratings")).to_be_hidden()
-        (tmp_path / "data.json").write_text(json.dumps(make_document(posterior)), "utf-8")
+        # Before the first round, the runs that are in fill a grid.
+        files.show(waiting, waiting.status, ["##", "#o", "x.", *["oo"] * 4], runs=4, failed=1)
+        expect(page.locator("#grid figcaption")).to_contain_text("First round: 4 of 13 runs are in")
+        expect(page.locator("#grid .cell")).to_have_count(3)
+        expect(page.locator("#grid .crossed")).to_have_count(1)
+        decided = replace(
+            waiting.status, counts=waiting.status.counts._replace(rounds=1, open_pairs=9)
+        )
+        files.show(posterior, decided, to_go="4 min to 12 min to go", per_minute=96.3)
         page.wait_for_selector("#plot .curve")
+        expect(page.locator("#grid")).to_be_hidden()
+        expect(page.locator("#strip")).to_contain_text("12 of 21 pairs settled")
+        expect(page.locator("#strip")).to_contain_text("96 a minute")
+        expect(page.locator("#strip")).to_contain_text("4 min to 12 min to go")
+        expect(page.locator("#past")).to_be_hidden()
         ask(page, "range", "best", high=200)
         expect(page.locator("#choice b")).to_have_text("a1")
         page.focus("#low-handle")
-        (tmp_path / "data.json").write_text(
-            json.dumps(make_document(posterior, certainty=0.9)), "utf-8"
-        )
+        later = replace(decided, counts=decided.counts._replace(rounds=2, open_pairs=0))
+        sure = np.full(30, 0.6).tolist()
+        files.rounds = [
+            {"round": 1, "runs": 12, "leader": [6] * 30, "probability": sure},
+            {"round": 2, "runs": 24, "leader": [1] * 30, "probability": sure},
+        ]
+        files.show(posterior, later, certainty=0.9)
         page.wait_for_selector("#pairs-lead:has-text('90 %')")
         expect(page.locator("#high-input")).to_have_value("200")
         expect(page.locator("#risk")).to_have_value("best")
         expect(page.locator("#low-handle")).to_be_focused()
-        assert visit.errors == []
+        # The ribbon as it was after the first round, and back.
+        page.focus("#round")
+        page.keyboard.press("Home")
+        expect(page.locator("#past")).to_contain_text("after round 1 of 2, 12 runs")
+        assert page.locator("#ribbon .cell-name").all_text_contents() == ["a7"]
+        page.keyboard.press("End")
+        assert "a1" in page.locator("#ribbon .cell-name").all_text_contents()
+        files.show(posterior, replace(later, ended="resolved"))
+        expect(page.locator("#state")).to_have_text("Ended: resolved")
+        (tmp_path / "status.json").unlink()
+        expect(page.locator("#state")).to_contain_text("No answer from the server")
+        expect(page.locator("#strip")).to_be_hidden()
+        assert all("404" in error for error in visit.errors)
         assert {request.split("?")[0] for request in visit.requests} == {
             f"{url}/index.html",
             f"{url}/data.json",
+            f"{url}/status.json",
         }
 
 
