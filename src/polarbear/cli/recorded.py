@@ -19,6 +19,7 @@ from polarbear.cli.options import (
     add_source_argument,
     add_workers_option,
 )
+from polarbear.cli.progress import progress
 from polarbear.errors import DataError
 
 
@@ -57,6 +58,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 
 def _run_calibration(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
+    progress.says("calibrating")
     calibration = polarbear.calibrate(
         runs,
         times=choose_times(runs, arguments),
@@ -191,6 +193,7 @@ def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":
 def _run_replay(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
     question = _make_question(arguments)
+    progress.says("replaying")
     if arguments.repeat > 1:
         return _run_replays(arguments, runs, question)
     replayed = polarbear.replay(
