@@ -11,7 +11,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-DELAY_SECONDS = 0.7
+DELAY_SECONDS = 0.5
 """A command that takes less shows nothing."""
 
 INTERVAL_SECONDS = 0.25
