@@ -72,6 +72,8 @@ def _describe_end(status: RaceStatus, pace: Pace) -> str:
     least, most = (format_seconds(runs / speed) for runs in (remaining.least, remaining.most))
     until = {"budget": ", until the budget is spent", "instances": ", if the instances suffice"}
     span = least if least == most else f"{least} to {most}"
+    if remaining.least == 0:
+        span = f"up to {most}"
     return f"{span} to go{until.get(remaining.limit or '', '')}"
 
 
