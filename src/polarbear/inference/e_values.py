@@ -223,9 +223,7 @@ def _iterate_comparisons(
     and weights (C, 1, 1).
     """
     n = len(rankings.algorithms)
-    if heaviest is None:
-        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
-        heaviest = max(1.0, float(totals.max()))
+    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
     size = np.diff(rankings.offset)
     for k in np.unique(size[size > 1]).tolist():
         of_size = np.flatnonzero(size == k)
@@ -236,6 +234,17 @@ def _iterate_comparisons(
             code = rankings.algorithm[entry].astype(np.intp)
             cell = (code[:, :, None] * n + code[:, None, :]).ravel()
             yield cell, entry, rankings.weight[chosen][:, None, None] / heaviest
+
+
+def find_heaviest(rankings: Rankings) -> float:
+    """Return the largest total weight of an instance, at least 1.
+
+    >>> import polarbear as pb
+    >>> find_heaviest(pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 3))
+    1.0
+    """
+    totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
+    return max(1.0, float(totals.max()))
 
 
 def lead_bets(epsilon: float) -> tuple[Floats, Floats]:

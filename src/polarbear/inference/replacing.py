@@ -27,15 +27,12 @@ from scipy.special import betainc, stdtr
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.e_values import lead_bets, log_mixture, score_bets
+from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
+from polarbear.inference.e_values import find_heaviest, lead_bets, log_mixture, score_bets
 from polarbear.inference.verdicts import Verdict
 from polarbear.priors.base import scale_times
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-
-MAX_CELLS = 4_000_000
-"""The most (time, instance, pair) that are compared at once, which bounds memory."""
 
 MAX_RESAMPLED = 300_000_000
 """The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
@@ -84,7 +81,7 @@ class PairEvidence(NamedTuple):
 
     @classmethod
     def empty(cls, n_stretches: int, shape: tuple[int, int]) -> Self:
-        """Return the standing without any instance, of pairs with a row and a column."""
+        """Return the evidence without any instance, of pairs with a row and a column."""
         on_stretches = (n_stretches, *shape)
         return cls(
             no_worse=np.zeros(on_stretches),
@@ -98,17 +95,18 @@ class PairEvidence(NamedTuple):
             on_all_times=np.zeros(shape),
         )
 
-    def proves(self, log_k: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def proves(self, log_k: Floats) -> tuple[Bools, Bools]:
         """Return masks of what e-values show: no worse on a stretch (S, n, n), better (n, n)."""
         return self.no_worse >= log_k, self.better >= log_k
 
-    def passes(self, level: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def passes(self, level: Floats) -> tuple[Bools, Bools]:
         """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
         return self.p_no_worse <= level, self.p_better <= level
 
-    def is_ahead_somewhere(self) -> NDArray[np.bool_]:
+    def is_ahead_somewhere(self) -> Bools:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
-        return np.any(self.lead >= LIKELY_Z, axis=0)
+        ahead: Bools = np.any(self.lead >= LIKELY_Z, axis=0)
+        return ahead
 
 
 class Chances(NamedTuple):
@@ -162,11 +160,10 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
                 else:
                     relative = (0.5 + margin) * own - (0.5 - margin) * other
                     holds[k] &= np.maximum(relative, (own - other + margin) / 2) >= 0
-        for k, (row, column) in enumerate(
-            ((duels.first, duels.second), (duels.second, duels.first))
-        ):
-            replaces[row, column] = holds[k].mean(axis=0)
-            np.logical_or.at(is_replaced, column, holds[k].T)
+        both = (duels.first, duels.second), (duels.second, duels.first)
+        for (row, column), own in zip(both, holds, strict=True):
+            replaces[row, column] = own.mean(axis=0)
+            np.logical_or.at(is_replaced, column, own.T)
     return Chances(rankings.algorithms, replaces, 1 - is_replaced.mean(axis=1))
 
 
@@ -183,60 +180,56 @@ def compare_on_stretches(
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0]] * 19 + [[-0.2, 0.0]])
-    >>> standing = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
-    >>> no_worse, better = standing.proves(np.log(20) * np.ones((2, 2)))
+    >>> evidence = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
+    >>> no_worse, better = evidence.proves(np.log(20) * np.ones((2, 2)))
     >>> bool(no_worse[:, 0, 1].all() and better[0, 1])
     True
     """
     n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
-    standing = PairEvidence.empty(len(stretches), (n, n))
+    evidence = PairEvidence.empty(len(stretches), (n, n))
     for duels in _compare_pairs(rankings, heaviest, stretches):
-        for is_second, at in enumerate(((duels.first, duels.second), (duels.second, duels.first))):
-            weigh(standing, at, duels, stretches, margin, of_second=bool(is_second))
-    return standing
+        both = (duels.first, duels.second), (duels.second, duels.first)
+        weigh(evidence, both, Tally.of(duels, stretches), margin)
+    return evidence
 
 
 def weigh(
-    standing: PairEvidence,
-    at: tuple[Ints, Ints],
-    duels: Duels,
-    stretches: list[slice],
+    evidence: PairEvidence,
+    both: tuple[tuple[Ints, Ints], tuple[Ints, Ints]],
+    tally: Tally,
     margin: float,
-    *,
-    of_second: bool,
 ) -> None:
-    """Set the standing of the first of each pair, or of the second one, at a row and a column."""
-    for s, stretch in enumerate(stretches):
-        counts = duels.count_results(stretch)
-        own = counts.swapaxes(1, 2) if of_second else counts
-        _weigh_stretch(standing, (s, *at), own, margin)
-    leads = duels.count_leads()
-    payoff = np.linspace(-1, 1, leads.shape[1]) * (-1 if of_second else 1)
-    standing.better[at] = _log_wealth(leads, payoff, *_lead_bets())
-    standing.t_better[at], standing.p_better[at] = _test(leads, payoff / 2, 0.5)
-    standing.on_all_times[at] = leads.sum(axis=1)
+    """Set the evidence of the first of each pair, and of the second one, at its row and column."""
+    for s, counts in enumerate(tally.results):
+        for at, own in zip(both, (counts, counts.swapaxes(1, 2)), strict=True):
+            _weigh_stretch(evidence, (s, *at), own, margin)
+    payoff = np.linspace(-1, 1, tally.leads.shape[1])
+    for at, own in zip(both, (payoff, -payoff), strict=True):
+        evidence.better[at] = _log_wealth(tally.leads, own, *_lead_bets())
+        evidence.t_better[at], evidence.p_better[at] = _test(tally.leads, own / 2, 0.5)
+        evidence.on_all_times[at] = tally.leads.sum(axis=1)
 
 
 def _weigh_stretch(
-    standing: PairEvidence, at: tuple[int, Ints, Ints], counts: Floats, m: float
+    evidence: PairEvidence, at: tuple[int, Ints, Ints], counts: Floats, m: float
 ) -> None:
     """Set what ``counts`` (pairs, wins, losses) say of some pairs on a stretch."""
     share = np.linspace(0, 1, counts.shape[1])
     won, lost = share[:, None], share[None, :]
     counts, lead = counts.reshape(len(counts), -1), won - lost
-    relative, absolute = (0.5 + m) * won - (0.5 - m) * lost, lead / 2 + m / 2
+    t, p = _test(counts, lead / 2, 0.5)
+    evidence.lead[at], evidence.instances[at] = t, counts.sum(axis=1)
     if m == 0:
-        standing.no_worse[at] = _log_wealth(counts, lead, *_lead_bets())
-    else:
-        standing.no_worse[at] = np.logaddexp(
-            _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
-            _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
-        ) - np.log(2)
-    first, second = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
-    standing.t_no_worse[at] = np.maximum(first[0], second[0])
-    standing.p_no_worse[at] = np.minimum(first[1], second[1])
-    standing.lead[at] = _test(counts, lead / 2, 0.5)[0]
-    standing.instances[at] = counts.sum(axis=1)
+        evidence.no_worse[at] = _log_wealth(counts, lead, *_lead_bets())
+        evidence.t_no_worse[at], evidence.p_no_worse[at] = t, p
+        return
+    relative, absolute = (0.5 + m) * won - (0.5 - m) * lost, lead / 2 + m / 2
+    evidence.no_worse[at] = np.logaddexp(
+        _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
+        _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
+    ) - np.log(2)
+    (t1, p1), (t2, p2) = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
+    evidence.t_no_worse[at], evidence.p_no_worse[at] = np.maximum(t1, t2), np.minimum(p1, p2)
 
 
 def _lead_bets() -> tuple[Floats, Floats]:
@@ -338,14 +331,29 @@ class Duels(NamedTuple):
         return total.reshape(-1, size + 1)[:, :size].astype(float)
 
 
+class Tally(NamedTuple):
+    """On how many instances the first of each of K pairs had which results; tallies add up."""
+
+    results: tuple[Floats, ...]  # of each stretch (K, wins, losses)
+    leads: Floats  # (K, 2 T + 1): wins less losses at all times, from -T to T
+
+    @classmethod
+    def of(cls, duels: Duels, stretches: list[slice]) -> Self:
+        """Return the tally of some duels."""
+        return cls(tuple(duels.count_results(one) for one in stretches), duels.count_leads())
+
+    def join(self, other: Self) -> Self:
+        """Return the tally of the duels of both."""
+        results = zip(self.results, other.results, strict=True)
+        return type(self)(tuple(own + more for own, more in results), self.leads + other.leads)
+
+
 def _compare_pairs(
     rankings: Rankings, heaviest: float | None, stretches: list[slice]
 ) -> Iterator[Duels]:
     """Yield the duels of all pairs, as many pairs at once as memory allows."""
     n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
-    if heaviest is None:
-        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
-        heaviest = max(1.0, float(totals.max()))
+    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
     place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
     compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
     place[:, compared, rankings.algorithm] = rankings.position

@@ -211,7 +211,7 @@ def format_probability(probability: float) -> str:
 
 
 class Claims(NamedTuple):
-    """The claims about pairs of algorithms that are certain, by a posterior or by e-values."""
+    """The claims about pairs of algorithms that a posterior makes certain."""
 
     algorithms: Sequence[str]
     times: Sequence[float] | Floats

@@ -6,7 +6,11 @@ from math import inf, isfinite
 from typing import Any, NamedTuple, Self
 
 from polarbear.data.names import natural_sort_key
+from polarbear.inference.e_values import multiplicity
 from polarbear.inference.verdicts import Verdict
+
+HALF_ON_THE_WAY = 120
+"""The number of instances with which half of the error of a race is for proofs on the way."""
 
 Pair = tuple[str, str]
 """Two algorithms, in their canonical order."""
@@ -56,11 +60,25 @@ class Shares(NamedTuple):
     """The shares of the error for looks on the way, and for the one test of this look.
 
     Without a known end, all of it is for e-values, which may be looked at at any time. With one,
-    half of it is for a test at the end, which needs fewer instances.
+    a part of it is for a test at the end, which needs fewer instances.
     """
 
     on_the_way: float = 1.0
     now: float = 0.0
+
+    @classmethod
+    def at_end_of(cls, n: int, earlier_ends: int = 0) -> Self:
+        """Return the shares at the end of a race that had a list of ``n`` instances at its start.
+
+        With few instances hardly anything can be proven on the way, and most of the error is for
+        the test at the end; with many it is the other way round. Of the part for the end, nine
+        tenths are for the first one, and the rest is for further ones, if instances are added.
+
+        >>> print("{:.2f} {:.2f}".format(*Shares.at_end_of(12)))
+        0.09 0.82
+        """
+        on_the_way = n / (n + HALF_ON_THE_WAY)
+        return cls(on_the_way, (1 - on_the_way) / multiplicity(1, earlier_ends))
 
 
 class Forecast(NamedTuple):

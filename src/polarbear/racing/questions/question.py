@@ -57,8 +57,8 @@ class Question:
     """Whether an eliminated algorithm goes to another rival, or returns, when its own one leaves:
     a round in which that happens is decided again, with rankings that include it."""
     focuses: ClassVar[bool] = True
-    """Whether runs go where they are expected to settle pairs at least cost. Else all algorithms
-    with an open pair run until its last open time on new instances, as in the paper."""
+    """Whether algorithms first run on instances on which rivals have run, and runs are extended
+    when no instance is left. Else they run on new instances only, as in the paper."""
 
     alone: ClassVar[Kind] = "member"
     """The verdict about the only algorithm of a race."""
