@@ -99,9 +99,9 @@ def drawn(status, rows=24, columns=90, news=()):
 def test_everything_is_on_the_screen():
     picture = drawn(status_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
     for text in (
-        "algorithm 2  ● undecided (P = 0.400 that it is a member)",
-        "algorithm 4  ◆ member (P = 0.997)",
-        "✗ dominated by algorithm 4 (P = 0.995)",
+        "algorithm 2  ● undecided (40 % that it is a member)",
+        "algorithm 4  ◆ member (> 99 %)",
+        "✗ dominated by algorithm 4 (> 99 %)",
         "Pareto set  algorithm 2, algorithm 3, algorithm 4",
         "200 made, 9 requested and not in yet",
         "about 190 runs (90 to 890)",

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import choose_precision, escape_text, format_time, format_unit
 from polarbear.errors import DataError
 from polarbear.inference.findings import find_best_times
-from polarbear.inference.verdicts import Verdict, format_probability
+from polarbear.inference.verdicts import Verdict
 
 Floats = NDArray[np.float64]
 
@@ -197,7 +197,9 @@ def _format_prob(probability: float | None) -> str:
     """Format a probability for a siunitx column, which accepts "<" and ">"."""
     if probability is None:
         return NO_NUMBER
-    return format_probability(probability).removeprefix("P ").removeprefix("= ")
+    if probability > 0.9995:
+        return "> 0.999"
+    return "< 0.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
 def _format_time(rated: RatedAlgorithms, time: float) -> str:

@@ -348,11 +348,11 @@ class Posterior(FrozenRecord):
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> print(pb.fit(pb.simulation.simulate_rankings(truth, 200)).verdict())
-        a1 is a member of the Pareto set (P > 0.999): most likely the best from 0 to 0.5.
-        a2 is a member of the Pareto set (P > 0.999): most likely the best at 1.
-        a3 is dominated by a1 at all 3 times from 0 to 1 (P > 0.999).
+        a1 is a member of the Pareto set (> 99 %): most likely the best from 0 to 0.5.
+        a2 is a member of the Pareto set (> 99 %): most likely the best at 1.
+        a3 is dominated by a1 at all 3 times from 0 to 1 (> 99 %).
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
-        < 0.001.
+        < 1 %.
         """
         options: Any = {"elimination": elimination, "resolution": resolution}
         verdicts = self.verdicts(certainty, epsilon, **options)
