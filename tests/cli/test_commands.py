@@ -96,8 +96,8 @@ def test_an_option_means_the_same_in_every_command():
 
 MOVING = """
 import sys
-from polarbear.cli import main, progress
-progress.DELAY_SECONDS, progress.INTERVAL_SECONDS = 0.0, 0.005
+from polarbear.cli import activity, main
+activity.DELAY_SECONDS, activity.INTERVAL_SECONDS = 0.0, 0.005
 sys.exit(main.main(sys.argv[1:]))
 """
 

@@ -72,7 +72,7 @@ def test_the_class_table_and_the_report(by_class):
     assert any(text.get_weight() == "bold" for text in texts)
     lines = by_class.verdict().splitlines()
     assert lines[0].startswith("large (")
-    assert "the best at the end is a1 (P" in lines[0]
+    assert "the best at the end is a1 (" in lines[0]
     content = make_document(by_class)
     assert [one["name"] for one in content["classes"]["each"]] == ["large", "small"]
     assert "<p>large: run a" in render_document(content)  # also without JavaScript

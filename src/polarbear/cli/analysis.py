@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polarbear
+from polarbear.cli.activity import activity
 from polarbear.cli.answers import format_choice, print_answer
 from polarbear.cli.inputs import (
     detect_kind,
@@ -35,7 +36,6 @@ from polarbear.cli.options import (
     parse_time,
 )
 from polarbear.cli.output import check_output_path, escape_output, format_command, print_ribbon
-from polarbear.cli.progress import progress
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     if is_paper:
         question = polarbear.PaperParetoSet(arguments.over_time or "temporal")
         rule = {"elimination": question.elimination, "resolution": question.resolution}
-    progress.says("comparing the algorithms")
+    activity.says("comparing the algorithms")
     verdict = posterior.verdict(arguments.certainty, **rule)
     losses = _count_losses(arguments, posterior.times, runs)
     if arguments.save:
@@ -264,7 +264,7 @@ def _write_report(
     certainty: float | None,
     losses: "Losses | None",
 ) -> None:
-    progress.says(f"writing {path}")
+    activity.says(f"writing {path}")
     polarbear.plots.set_colours(dict(arguments.colour or ()))
     try:
         polarbear.report(
@@ -362,7 +362,7 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
 
 def _run_select(arguments: argparse.Namespace) -> int:
     ratings = load_ratings(arguments)
-    progress.says("choosing")
+    activity.says("choosing")
     check_clock(ratings.clock, *(arguments.between or ()), arguments.at, arguments.around)
     selection = polarbear.select(
         ratings,

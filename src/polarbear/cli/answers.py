@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polarbear.cli.activity import activity
 from polarbear.cli.inputs import detect_kind, list_sources
 from polarbear.cli.output import escape_output, format_command, format_json, hide_passwords
-from polarbear.cli.progress import progress
 
 if TYPE_CHECKING:
     from polarbear.data.runs import Runs
@@ -30,7 +30,7 @@ def print_answer(
         text = format_json({**plain, "provenance": origin})
     else:
         text = escape_output(text)
-    progress.end()
+    activity.end()
     print(text)
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import polarbear
 from polarbear.cli import analysis, publishing, races, recorded, results, serving, shells, stores
+from polarbear.cli.activity import activity
 from polarbear.cli.output import print_error
-from polarbear.cli.progress import progress
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
 SHOW_THEMSELVES = ("race", "worker", "gate", "serve", "completion")
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.showwarning = lambda message, *_: print_error(f"note: {message}", arguments)
         if arguments.command in SHOW_THEMSELVES:
             return _run_command(arguments)
-        with progress:
+        with activity:
             return _run_command(arguments)
 
 

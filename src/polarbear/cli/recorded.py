@@ -4,6 +4,7 @@ import argparse
 from dataclasses import replace
 
 import polarbear
+from polarbear.cli.activity import activity
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import choose_times, describe_model, get_fit_options, load_runs
 from polarbear.cli.options import (
@@ -19,7 +20,6 @@ from polarbear.cli.options import (
     add_source_argument,
     add_workers_option,
 )
-from polarbear.cli.progress import progress
 from polarbear.errors import DataError
 
 
@@ -58,7 +58,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 
 def _run_calibration(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
-    progress.says("calibrating")
+    activity.says("calibrating")
     calibration = polarbear.calibrate(
         runs,
         times=choose_times(runs, arguments),
@@ -193,7 +193,7 @@ def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":
 def _run_replay(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
     question = _make_question(arguments)
-    progress.says("replaying")
+    activity.says("replaying")
     if arguments.repeat > 1:
         return _run_replays(arguments, runs, question)
     replayed = polarbear.replay(

@@ -208,7 +208,8 @@ def class_table(
                 weight="bold" if sure else "normal",
             )
     add_colour_bar(ax, mesh, "")
-    ax.figure.draw_without_rendering()  # the note is wrapped to the width beside names and bar
+    root: Any = ax.figure.figure  # of a part of a figure, the whole
+    root.draw_without_rendering()  # the note is wrapped to the width beside names and bar
     when = describe_time(data.time, data.clock)
     add_note(ax, f"P(comes first) at {when}; bold: the highest with P > {certainty:g}")
     return ax

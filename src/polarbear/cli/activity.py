@@ -1,4 +1,4 @@
-"""``Progress``: one line on a terminal that moves while a command works.
+"""``Activity``: one line on a terminal that moves while a command works.
 
 A thread writes it, so that it also moves while numpy computes. It writes with ``os.write``, without
 the lock of a stream: processes that a command forks meanwhile find no lock that is held.
@@ -20,7 +20,7 @@ CLEAR = "\r\x1b[2K"
 """Go to the begin of the line and clear it."""
 
 
-class Progress:
+class Activity:
     """Shows that a command works, and on what; a context manager.
 
     Nothing is shown unless standard error is a terminal.
@@ -96,5 +96,5 @@ def _count_columns() -> int:
         return 80
 
 
-progress = Progress()
+activity = Activity()
 """The line of this process: a command shows one thing at a time."""
