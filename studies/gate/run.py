@@ -155,7 +155,7 @@ def race_highs(folder: Path, quick: bool) -> dict[str, Any]:
         instances(folder / "instances", number, items),
         times,
         direction="minimize",
-        executor=pb.LocalProcesses(2, pin=True),
+        executor=pb.backends.LocalProcesses(2, pin=True),
         store=folder / "gate.db",
         budget=pb.Budget(runs=8) if quick else None,
     )

@@ -70,8 +70,8 @@ def make_instance(rng):
     return rng.normal()
 
 
-def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
-    return pb.Judge(
+def make_judge(folder: str | Path, question: pb.Question | None) -> pb.design.Judge:
+    return pb.design.Judge(
         folder,
         make_solver,
         make_instance,
@@ -85,7 +85,7 @@ def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
     )
 
 
-def answer(judgement: pb.Judgement) -> Answer:
+def answer(judgement: pb.design.Judgement) -> Answer:
     return Answer(not judgement.is_accepted, judgement.fitness < 0.5, judgement.cost.runs)
 
 

@@ -20,7 +20,7 @@ import pytest
 
 import browsers
 import polarbear as pb
-from polarbear.cli.inputs import get_fit_options
+from polarbear.cli.inputs import get_model
 from polarbear.cli.main import main, make_parser
 from polarbear.priors.by_name import parse_prior
 from racers import TIMES, drive, race_of
@@ -56,7 +56,7 @@ def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("kept")
     assert main(["analyse", *VARIANTS, "--save", str(folder / "posterior.pb")]) == 0
     posterior = pb.Posterior.load(folder / "posterior.pb")
-    pb.Ratings.of(posterior).save(folder / "ratings.json")
+    pb.selection.Ratings.of(posterior).save(folder / "ratings.json")
     asked = {"question": pb.ParetoSet(certainty=0.9), "budget": pb.Budget(runs=60)}
     with pb.open_store(folder / "race.db") as store:
         store.append(drive(race_of(fit=pb.fit, **asked)).events)
@@ -427,7 +427,7 @@ def test_select_explains_what_a_selector_needs(tmp_path, capsys):
     features = {"variables": range(30), "density": np.linspace(0, 1, 30)[::-1] ** 2}
     posterior = pb.fit(rankings, features={"instance": rankings.instances, **features})
     path = tmp_path / "selector.npz"
-    pb.InstanceRatings.of(posterior, draws=50).save(path)
+    pb.selection.InstanceRatings.of(posterior, draws=50).save(path)
     words = ["select", path, "--final"]
     chosen = answer(capsys, *words, "--features", "variables=3", "--features", "density=0.5")
     assert chosen["provenance"]["sources"][0]["kind"] == "selector"
@@ -655,37 +655,6 @@ def test_control_characters_are_escaped(tmp_path, capsys):
     assert r"\x1b[2Ja" in said
 
 
-# Completion
-
-
-def completed(script, *words):
-    asked = " ".join(f"'{word}'" for word in words)
-    code = (
-        f"source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; "
-        'COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}; '
-        "_shtab_polarbear; printf '%s\\n' \"${COMPREPLY[@]}\""
-    )
-    said = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=True)
-    assert not said.stderr
-    return said.stdout.split()
-
-
-def test_bash_completes_commands_options_values_and_files(tmp_path, monkeypatch, capsys):
-    pytest.importorskip("shtab")
-    assert main(["completion", "bash"]) == 0
-    script = tmp_path / "completion.bash"
-    script.write_text(capsys.readouterr().out)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "race.toml").touch()
-    assert completed(script, "polarbear", "s") == ["select", "serve", "status", "supplement"]
-    assert completed(script, "polarbear", "repa") == ["repair"]
-    assert completed(script, "polarbear", "select", "--bet") == ["--between"]
-    assert "HSGP" in completed(script, "polarbear", "analyse", "--prior", "")
-    assert completed(script, "polarbear", "race", "rac") == ["race.toml"]
-    assert main(["completion", "zsh"]) == 0
-    assert "#compdef polarbear" in capsys.readouterr().out
-
-
 # Forms of input
 
 
@@ -752,9 +721,9 @@ def test_cite_prints_bibtex_and_the_texts_of_a_race(capsys, kept):
 def test_cite_prints_the_texts_of_a_posterior(capsys, kept):
     posterior = pb.Posterior.load(kept / "posterior.pb")
     told = answer(capsys, "cite", kept / "posterior.pb", "--certainty", 0.95)
-    assert told["methods"] == posterior.describe_methods(0.95)
-    assert told["table"] == posterior.to_latex(certainty=0.95)
-    assert answer(capsys, "cite", kept / "posterior.pb")["table"] == posterior.to_latex()
+    assert told["methods"] == pb.papers.describe_methods(posterior, 0.95)
+    assert told["table"] == pb.papers.to_latex(posterior, certainty=0.95)
+    assert answer(capsys, "cite", kept / "posterior.pb")["table"] == pb.papers.to_latex(posterior)
     said = refusal(capsys, "cite", MABBOB)
     assert f"analyse {MABBOB} --save posterior.zip`, then `polarbear cite" in said
 
@@ -779,7 +748,7 @@ def test_an_option_of_the_fit_beside_a_question_is_used(
         raise pb.DataError("seen")
 
     monkeypatch.setattr(pb, "replay", replay)
-    monkeypatch.setattr(pb, "replay_many", replay)
+    monkeypatch.setattr(pb.simulation, "replay_many", replay)
     words = [
         "replay",
         "--example",
@@ -851,8 +820,8 @@ def test_the_paper_in_one_command(capsys):
     found = json.loads(capsys.readouterr().out)
     runs = pb.example("cma-variants")
     times = pb.grid.from_runs(runs, 5)
-    options = pb.PaperParetoSet("independent").model.fit_options()
-    posterior = pb.fit(runs, times=times, **options)
+    model = pb.PaperParetoSet("independent").model
+    posterior = pb.fit(pb.rank(runs, times, **model.rank_options()), **model.fit_options())
     said = posterior.verdict(0.99, elimination="pointwise", resolution="strict")
     assert found["verdict"] == str(said).splitlines()
     assert found["provenance"]["model"]["evidence"] == "rankings"
@@ -880,6 +849,17 @@ def test_the_paper_in_one_command(capsys):
 )
 def test_a_prior_of_the_paper_takes_time_as_it_is_unless_a_warp_is_given(said, meant):
     asked = ["analyse", "--example", "--question", "PaperParetoSet", "--prior", said]
-    prior = get_fit_options(make_parser().parse_args(asked))["prior"]
+    prior = get_model(make_parser().parse_args(asked)).prior
     assert prior.warp == meant
     assert pb.PaperParetoSet(fit={"prior": parse_prior(said)}).model.prior == prior
+
+
+def test_select_looks_for_a_schedule(capsys):
+    assert main(["select", "--example", "--at", "5000", "--schedule", "2"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("run CMA-ES")
+    assert "on instances held out" in text
+    assert main(["select", "--example", "--final", "--schedule", "2", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["steps"][-1][1] is None
+    assert 0 <= plain["probability"] <= 1

@@ -242,7 +242,9 @@ def test_a_gate_without_any_value_is_an_error(tmp_path):
 
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
     for _ in range(2):  # and if it is resumed
-        with pytest.raises(pb.SolverError, match="no run of either version reported a value"):
+        with pytest.raises(
+            pb.errors.SolverError, match="no run of either version reported a value"
+        ):
             pb.gate(silent, silent, range(100), [1], budget=pb.Budget(runs=16), **options)
 
 
@@ -270,7 +272,7 @@ def test_an_old_version_that_always_fails_is_compared_with_nothing(tmp_path):
     options = {"direction": "minimize", "executor": 1, "store": tmp_path / "gate.db"}
     for _ in range(2):  # and if it is resumed
         with pytest.raises(
-            pb.SolverError, match="no run of the old version reported a value.*no l"
+            pb.errors.SolverError, match="no run of the old version reported a value.*no l"
         ):
             pb.gate(old, new, range(100), [1], **options)
 

@@ -255,7 +255,9 @@ def test_a_solver_without_values_is_reported():
         return None
 
     solvers = {"silent": silent, "good": course.solver(course.SKILL["good"])}
-    with pytest.warns(pb.DataWarning, match=r"silent on .*: it reported no value: does it yield"):
+    with pytest.warns(
+        pb.errors.DataWarning, match=r"silent on .*: it reported no value: does it yield"
+    ):
         result = pb.race(solvers, course.instance, course.TIMES, direction="maximize", executor=1)
     assert result.pareto == ("good",)
     why = result.failures["silent"]
@@ -433,7 +435,7 @@ def test_a_race_in_which_no_run_ends_warns(monkeypatch):
         yield 1, 1.0
 
     news = []
-    with pytest.warns(pb.DataWarning, match="no run has ended for .* on i"):
+    with pytest.warns(pb.errors.DataWarning, match="no run has ended for .* on i"):
         pb.race(
             {"hangs": hangs, "other": hangs},
             ["i"],

@@ -5,8 +5,9 @@ import pytest
 
 import polarbear as pb
 from optimisers import BUDGET, OPTIMISERS, evaluate
-from polarbear import DataError, DataWarning, Run, Runs, Status
+from polarbear import DataError, Run, Runs, Status
 from polarbear.cli.main import main
+from polarbear.errors import DataWarning
 from polarbear.reporting.content import make_document
 
 
@@ -115,7 +116,7 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     assert pb.Posterior.load(tmp_path / "posterior.zip") == posterior
     document = make_document(pb.Posterior.load(tmp_path / "posterior.zip"))
     assert document["verdict"]["cautions"] == [first]
-    assert "they are taken to have finished by themselves" in posterior.describe_methods()
+    assert "they are taken to have finished by themselves" in pb.papers.describe_methods(posterior)
     chosen = {x: pb.select(p, pb.preferences.final()).choice for x, p in readings.items()}
     selection = pb.select(posterior, pb.preferences.final())
     assert bool(selection.cautions) == (str(chosen["finished"]) != str(chosen["cut"]))
@@ -133,7 +134,7 @@ def test_one_word_says_it_on_the_command_line_and_in_frames(folder, capsys):
     table = pb.read(folder, **NAMES).columns()
     del table["status"]
     with pytest.warns(DataWarning, match="nothing is known of NelderMead"):
-        frame = pb.fit(table, direction="minimize", ended="cut", times=TIMES)
+        frame = pb.fit(Runs.from_frame(table, direction="minimize", ended="cut"), times=TIMES)
     assert frame.if_cut is None
     assert frame.ends[0].counts == {"cut": N_INSTANCES}
 
@@ -164,7 +165,7 @@ def test_failures_of_a_recommended_algorithm_are_said_first():
         "fast failed in 77 of 200 runs (77 crashed). A failed run keeps its best value: at the "
         "last time, its failed runs are ahead of 0 % of their rivals, its other runs of 100 %."
     )
-    assert "Failed: 77 of 200 runs of fast (77 crashed)." in posterior.describe_methods()
+    assert "Failed: 77 of 200 runs of fast (77 crashed)." in pb.papers.describe_methods(posterior)
     assert "323 cut, 77 crashed" in str(posterior)
     document = make_document(posterior)
     assert ("77 of 400 runs failed (323 cut, 77 crashed)", "bad") in document["facts"]

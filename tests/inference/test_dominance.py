@@ -144,13 +144,17 @@ def test_the_chance_of_a_wrong_elimination(seed, certainty):
 
 def test_exact_chances_at_each_time_are_kept_and_times_go_together():
     rng = np.random.default_rng(0)
-    lead = rng.normal(size=(4000, 1, 1)) + np.zeros((1, 3, 1))  # all times are one
-    ahead = np.array([[0.9], [0.7], [0.8]])
-    assert_allclose(dominance.prob_ahead_everywhere(lead, ahead, count=False), 0.7, atol=1e-3)
-    apart = rng.normal(size=(4000, 3, 1))
-    assert_allclose(
-        dominance.prob_ahead_everywhere(apart, ahead, count=False), 0.9 * 0.7 * 0.8, atol=0.02
-    )
+    chance = np.array([0.9, 0.7, 0.8])
+    ahead = np.full((3, 2, 2), 0.5)
+    ahead[:, 0, 1], ahead[:, 1, 0] = chance, 1 - chance
+
+    def joint(lead):
+        utilities = np.stack([lead, np.zeros_like(lead)], axis=2)
+        return dominance.prob_ahead_everywhere_matrix(utilities, ahead, count=False)[0, 1]
+
+    together = rng.normal(size=(4000, 1)) + np.zeros((1, 3))  # all times are one
+    assert_allclose(joint(together), 0.7, atol=1e-3)
+    assert_allclose(joint(rng.normal(size=(4000, 3))), 0.9 * 0.7 * 0.8, atol=0.02)
 
 
 def test_nobody_is_ahead_of_all_times_more_surely_than_at_the_worst():

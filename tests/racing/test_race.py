@@ -24,7 +24,7 @@ from polarbear.racing.decisions import Decision
 from polarbear.racing.events import Asked, Decided, from_json, to_json
 from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
-from polarbear.racing.verifying import verify_decisions
+from polarbear.reporting.verifying import verify_decisions
 from racers import (
     SKILL,
     PerLook,
@@ -795,7 +795,7 @@ def test_without_its_baseline_a_race_compares_nothing(names, by):
         assert race.events.count(race.events[-1]) == 1
     assert str(race.verdict("b")) == "b is undecided: baseline removed, so nothing is compared"
     assert "ended       baseline removed, so nothing is compared" in str(race)
-    assert "settled (baseline removed, so nothing is compared)" in race.describe_methods()
+    assert "settled (baseline removed, so nothing is compared)" in pb.papers.describe_methods(race)
     assert Race.from_events(race.events).ended == race.ended
     assert all(one.is_identical for one in verify_decisions(race.events))
     race.add("a")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.racing.verifying import verify_decisions
+from polarbear.reporting.verifying import verify_decisions
 from racers import fitted, quick_fit
 
 FILE = Path(__file__).with_name("files") / "decisions.json"

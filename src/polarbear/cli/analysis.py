@@ -22,7 +22,6 @@ from polarbear.cli.options import (
     add_between_option,
     add_certainty_option,
     add_command,
-    add_file_argument,
     add_fit_options,
     add_json_option,
     add_question_options,
@@ -76,13 +75,10 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     add_certainty_option(parser)
     add_fit_options(parser)
     add_seed_option(parser)
-    add_file_argument(
-        parser, "--report", metavar="FILE", help="write a report as a web page (.html)"
-    )
+    parser.add_argument("--report", metavar="FILE", help="write a report as a web page (.html)")
     _add_losses_option(parser)
     _add_report_options(parser)
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "--save",
         metavar="FILE",
         help="write the posterior, for `select` and `report`; to FILE.json only the ratings",
@@ -252,7 +248,7 @@ def _format_table(posterior: "polarbear.Posterior", verdict: "Findings") -> str:
 
 def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
     if path.endswith(".json"):
-        polarbear.Ratings.of(posterior).save(path)
+        polarbear.selection.Ratings.of(posterior).save(path)
     else:
         posterior.save(path)
 
@@ -295,6 +291,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
             "select --example --between 3000 10000",
             "select race.db --around 1h --sure 0.95",
             "select ratings.json --at 500 --size 2 --no-repeats",
+            "select results/ --direction minimize --at 60 --schedule 2 --score solved",
             "select selector.npz --at 60 --features variables=2000 --features density=0.1",
         ),
         run=_run_select,
@@ -322,6 +319,19 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "--repeats",
         action=argparse.BooleanOptionalAction,
         help="whether --size may take an algorithm twice, which helps if its runs differ by seed",
+    )
+    parser.add_argument(
+        "--schedule",
+        type=int,
+        metavar="STEPS",
+        help="look for at most so many algorithms to run one after the other within the budget",
+    )
+    parser.add_argument(
+        "--score",
+        choices=("wins", "solved", "par10"),
+        default="wins",
+        help="what a schedule maximises: the share of algorithms that it beats, the share of "
+        "instances that it solves (that have a value at all), or minus the PAR10 score (wins)",
     )
     parser.add_argument(
         "--features",
@@ -360,7 +370,31 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _run_schedule(arguments: argparse.Namespace) -> int:
+    source = get_source(arguments)
+    if detect_kind(source) in ("posterior", "ratings", "selector"):
+        raise DataError(
+            f"--schedule needs runs, and {source} has none: pass results or the store of a race"
+        )
+    runs = load_runs(arguments)
+    check_clock(runs.clock, *(arguments.between or ()), arguments.at, arguments.around)
+    budget = arguments.at if arguments.at is not None else _make_preference(arguments)
+    if arguments.final:
+        budget = float(runs.until.max())
+    found = polarbear.schedule(
+        runs if arguments.among is None else runs.filter(algorithms=arguments.among),
+        budget,
+        steps=arguments.schedule,
+        score=arguments.score,
+        seed=arguments.seed,
+    )
+    print_answer(arguments, found, {**found.to_plain(), "worth_it": found.is_worth_it}, runs=runs)
+    return 0
+
+
 def _run_select(arguments: argparse.Namespace) -> int:
+    if arguments.schedule is not None:
+        return _run_schedule(arguments)
     ratings = load_ratings(arguments)
     activity.says("choosing")
     check_clock(ratings.clock, *(arguments.between or ()), arguments.at, arguments.around)
@@ -454,16 +488,15 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_report,
     )
-    add_file_argument(
-        parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
+    parser.add_argument(
+        "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "target",
         nargs="?",
         help=f"the file to write ({DEFAULT_REPORT} in this folder, if it does not exist)",
     )
-    add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
+    parser.add_argument("-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     _add_losses_option(parser)
     _add_report_options(parser)
     parser.add_argument(

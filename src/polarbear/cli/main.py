@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polarbear
-from polarbear.cli import analysis, publishing, races, recorded, results, serving, shells, stores
+from polarbear.cli import analysis, publishing, races, recorded, results, serving, stores
 from polarbear.cli.activity import activity
 from polarbear.cli.output import print_error
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
-SHOW_THEMSELVES = ("race", "worker", "gate", "serve", "completion")
+SHOW_THEMSELVES = ("race", "worker", "gate", "serve")
 """Commands that have a display of their own, or none."""
 
 EXIT_ERROR = 1
@@ -105,7 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(commands=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in (analysis, results, races, serving, stores, recorded, publishing, shells):
+    for group in (analysis, results, races, serving, stores, recorded, publishing):
         group.add_commands(commands)
     return parser
 

@@ -7,9 +7,6 @@ from typing import Any
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import parse_duration
 
-FILE_COMPLETION = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-"""How each shell completes file names, in the form that shtab reads."""
-
 PRIORS = (
     "Dirichlet",
     "HierarchicalDirichlet",
@@ -92,14 +89,9 @@ class _Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
-    """Add an argument that is a file name, so that shells complete it."""
-    parser.add_argument(*names, **more).complete = FILE_COMPLETION  # type: ignore[attr-defined]
-
-
 def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the argument for the data: a path, or ``--example`` for an example of the package."""
-    add_file_argument(parser, "source", nargs="?", help=what)
+    parser.add_argument("source", nargs="?", help=what)
     parser.add_argument(
         "--example",
         nargs="?",

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
     add_command,
-    add_file_argument,
     add_json_option,
     add_output_options,
     add_seed_option,
@@ -59,11 +58,9 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
         run=_run_race,
     )
-    add_file_argument(
-        parser, "file", help="a TOML file with solvers, instances, times and a question"
-    )
+    parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     add_workers_option(parser, "one for each core")
-    add_file_argument(parser, "--store", help=STORE_HELP)
+    parser.add_argument("--store", help=STORE_HELP)
     parser.add_argument(
         "--deadline",
         metavar="WHEN",
@@ -73,8 +70,7 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
     )
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "--spool",
         metavar="FOLDER",
         help="leave the runs to `polarbear worker` processes that share this folder",
@@ -227,7 +223,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         examples=(GATE_EXAMPLE,),
         run=_run_gate,
     )
-    add_file_argument(parser, "instances", nargs="+", help="files, or folders of files")
+    parser.add_argument("instances", nargs="+", help="files, or folders of files")
     add = parser.add_argument
     for name in ("old", "new"):
         add(
@@ -248,10 +244,8 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         help="use each instance up to N times, with other seeds (1)",
     )
     add("--max-runs", type=int, help="make at most this many runs; the answer may be undecided")
-    add_file_argument(parser, "--store", help=STORE_HELP)
-    add_file_argument(
-        parser, "--markdown", metavar="FILE", help="write a summary for a pull request"
-    )
+    parser.add_argument("--store", help=STORE_HELP)
+    parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
     add_seed_option(parser)
     add_workers_option(parser, "one for each core")
     add("--quiet", action="store_true", help="print nothing before the end")
@@ -333,9 +327,7 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
         examples=("check race.toml --seconds 5",),
         run=_run_check,
     )
-    add_file_argument(
-        parser, "file", help="a TOML file with solvers, instances, times and a question"
-    )
+    parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
     )
@@ -377,9 +369,8 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_worker,
     )
-    add_file_argument(parser, "folder", help="folder of `polarbear race --spool`")
-    add_file_argument(
-        parser,
+    parser.add_argument("folder", help="folder of `polarbear race --spool`")
+    parser.add_argument(
         "--solvers",
         required=True,
         metavar="FILE",

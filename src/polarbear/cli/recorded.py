@@ -6,7 +6,7 @@ from dataclasses import replace
 import polarbear
 from polarbear.cli.activity import activity
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import choose_times, describe_model, get_fit_options, load_runs
+from polarbear.cli.inputs import choose_times, get_model, load_runs
 from polarbear.cli.options import (
     RESULTS_HELP,
     add_between_option,
@@ -59,13 +59,13 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 def _run_calibration(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
     activity.says("calibrating")
+    model = get_model(arguments)
     calibration = polarbear.calibrate(
-        runs,
-        times=choose_times(runs, arguments),
+        polarbear.rank(runs, choose_times(runs, arguments), **model.rank_options()),
         instances=arguments.instances,
         replicates=arguments.replicates,
         seed=arguments.seed,
-        **get_fit_options(arguments),
+        **model.fit_options(),
     )
     plain = {
         "algorithms": calibration.algorithms,
@@ -82,7 +82,7 @@ def _run_calibration(arguments: argparse.Namespace) -> int:
         "assumption_holds": calibration.assumption_holds,
         "misfit": None if calibration.misfit is None else calibration.misfit._asdict(),
     }
-    print_answer(arguments, calibration, plain, runs=runs, model=describe_model(arguments))
+    print_answer(arguments, calibration, plain, runs=runs, model=get_model(arguments).describe())
     return 0
 
 
@@ -164,7 +164,6 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
 
 def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     """Make the question that the options describe; a range of times makes it a choice."""
-    from polarbear.racing.model import Model
     from polarbear.racing.questions.stored import question_from_plain
 
     given = {
@@ -181,7 +180,8 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     else:
         given |= {"kind": "Choice", "preference": {"between": list(arguments.between)}}
     # Options that are the default of fit are said too: a question may have another default.
-    fit = {"ties": Model.ties, **get_fit_options(arguments)}
+    model = get_model(arguments)
+    fit = {**model.fit_options(), "ties": model.ties, **model.rank_options()}
     return replace(question_from_plain(given), fit=fit)
 
 
@@ -224,7 +224,7 @@ def _run_replays(
         choose_times(runs, arguments),
     )
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
-        replays = polarbear.replay_many(
+        replays = polarbear.simulation.replay_many(
             runs,
             question,
             budget=_make_budget(arguments),
@@ -233,5 +233,5 @@ def _run_replays(
             map=pool.map,
         )
     plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}
-    print_answer(arguments, replays, plain, runs=runs, model=describe_model(arguments))
+    print_answer(arguments, replays, plain, runs=runs, model=get_model(arguments).describe())
     return 0

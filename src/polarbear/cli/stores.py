@@ -6,7 +6,7 @@ from pathlib import PurePath
 import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import refuse_race_file
-from polarbear.cli.options import STORE_HELP, add_command, add_file_argument, add_json_option
+from polarbear.cli.options import STORE_HELP, add_command, add_json_option
 from polarbear.errors import DataError
 
 
@@ -34,8 +34,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("backup race.db /backups/race.db",),
         run=_run_backup,
     )
-    add_file_argument(backup, "store", help=STORE_HELP)
-    add_file_argument(backup, "target", help="a new store, or an earlier backup")
+    backup.add_argument("store", help=STORE_HELP)
+    backup.add_argument("target", help="a new store, or an earlier backup")
     repair = add_command(
         commands,
         "repair",
@@ -45,14 +45,11 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("repair race.db repaired.db",),
         run=_run_repair,
     )
-    add_file_argument(merge, "stores", nargs="+", metavar="store", help=STORE_HELP)
-    add_file_argument(
-        merge, "target", help="a new store, or the store of a race, which is extended"
-    )
-    add_file_argument(repair, "store", help="the damaged file")
-    add_file_argument(repair, "target", help="the new file to write")
-    add_file_argument(
-        repair,
+    merge.add_argument("stores", nargs="+", metavar="store", help=STORE_HELP)
+    merge.add_argument("target", help="a new store, or the store of a race, which is extended")
+    repair.add_argument("store", help="the damaged file")
+    repair.add_argument("target", help="the new file to write")
+    repair.add_argument(
         "--like",
         metavar="STORE",
         help="a store of the same race, if the first event of the damaged one is lost",
@@ -74,7 +71,7 @@ def _add_status(commands: argparse._SubParsersAction) -> None:
         examples=("status race.db", "status race.db --verbose"),
         run=_run_status,
     )
-    add_file_argument(status, "store", help=STORE_HELP)
+    status.add_argument("store", help=STORE_HELP)
     status.add_argument(
         "--verbose",
         action="store_true",
@@ -93,8 +90,8 @@ def _add_export(commands: argparse._SubParsersAction) -> None:
         examples=("export race.db runs.parquet", "export race.db runs.csv"),
         run=_run_export,
     )
-    add_file_argument(export, "store", help=STORE_HELP)
-    add_file_argument(export, "target", help="a file that ends in .parquet, .pq or .csv")
+    export.add_argument("store", help=STORE_HELP)
+    export.add_argument("target", help="a file that ends in .parquet, .pq or .csv")
     add_json_option(export)
 
 
@@ -113,7 +110,7 @@ def _add_forget(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_forget,
     )
-    add_file_argument(forget, "store", help=STORE_HELP)
+    forget.add_argument("store", help=STORE_HELP)
     forget.add_argument("--algorithm", metavar="NAME", help="runs of this algorithm")
     forget.add_argument(
         "--instance",

@@ -15,14 +15,12 @@ from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import (
     count_by_instance,
     log_better,
-    log_lead,
     log_mean_over_times,
     log_par,
 )
 
-Claim = Literal["leads", "at par", "at par somewhere", "better somewhere"]
-"""Ahead at all times; not behind by more than epsilon at all times, or at some time; ahead by more
-than epsilon at some time."""
+Claim = Literal["at par", "better somewhere"]
+"""Not behind by more than epsilon at all times; ahead by more than epsilon at some time."""
 
 
 def find_decisive_instances(
@@ -34,7 +32,7 @@ def find_decisive_instances(
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
-    >>> find_decisive_instances(rankings, "a1", "a2", "leads", np.log(20), 0.05)
+    >>> find_decisive_instances(rankings, "a1", "a2", "at par", np.log(20), 0.05)
     ('i1', 'i2', 'i3', 'i4', 'i5')
     """
     outcomes = count_by_instance(rankings, first, second)
@@ -58,13 +56,8 @@ def _log_e(counts: Floats, claim: Claim, epsilon: float, *, at_each_time: bool =
     time has one row.
     """
     wins, ties, losses = np.maximum(counts, 0.0)
-    if claim == "leads":
-        log_e = log_lead(wins, losses, epsilon)
-    elif claim == "better somewhere":
-        log_e = log_better(wins, ties, losses, epsilon)
-    else:
+    if claim == "at par":
         log_e = log_par(wins, ties, losses, epsilon)
-    if claim.endswith("somewhere"):
-        mean = log_mean_over_times(log_e)
-        return mean[None] if at_each_time else mean
-    return log_e if at_each_time else log_e.min(axis=0)
+        return log_e if at_each_time else log_e.min(axis=0)
+    mean = log_mean_over_times(log_better(wins, ties, losses, epsilon))
+    return mean[None] if at_each_time else mean

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from polarbear._text import (
     escape_text,
@@ -45,8 +45,6 @@ from polarbear.inference.findings import (
     summarise,
     tabulate_pairs,
 )
-from polarbear.inference.latex import RatedAlgorithms, render_table
-from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
 from polarbear.inference.threads import one_thread
@@ -426,47 +424,6 @@ class Posterior(FrozenRecord):
             "upper": upper.ravel().tolist(),
             "best": self.prob_best().ravel().tolist(),
         }
-
-    def to_latex(
-        self, at: ArrayLike | None = None, *, certainty: float = 0.99, epsilon: float = 0.05
-    ) -> str:
-        r"""Return a LaTeX table with one row per algorithm, for booktabs and siunitx.
-
-        Columns: status, P(member of the Pareto set), when it is most likely the best, and the mean
-        rating at the times ``at`` (by default the first, the middle and the last). The number in
-        parentheses is the posterior standard deviation in units of the last digit. For a time that
-        is not on the grid, the rating is that of the grid's last time before, and the last line of
-        the table says so.
-
-        >>> import polarbear as pb
-        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
-        >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
-        >>> print(posterior.to_latex(at=[0, 1]).splitlines()[-4].split("&")[:2])
-        ['a2 ', ' member ']
-        """
-        note = f"Made by PolarBear: {self.method}, {self.prior}, certainty {certainty:g}."
-        return render_table(self.verdicts(certainty, epsilon), RatedAlgorithms.of(self), at, note)
-
-    def describe_methods(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
-        """Return a paragraph for the methods section of a paper, with the numbers of this analysis.
-
-        >>> import polarbear as pb
-        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
-        >>> print(posterior.describe_methods())
-        We compared 3 algorithms on 9 instances at 2 times from 0 to 1 with PolarBear ...
-        """
-        return describe_posterior_analysis(
-            self.verdict(certainty, epsilon),
-            instances=self.instances,
-            prior=self.prior,
-            evidence=self.evidence,
-            method=self.method,
-            certainty=certainty,
-            epsilon=epsilon,
-            problems=self.diagnostics.problems,
-            notes=self.diagnostics.order_notes,
-            ends=self.ends,
-        )
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file, in the format of docs/reference/posterior-file.md.

@@ -1,13 +1,29 @@
 """Sentences for the methods section of a paper, with the numbers of an analysis."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
-from polarbear._text import format_count, format_list, format_range, name_point
+from polarbear._text import (
+    escape_text,
+    format_count,
+    format_duration,
+    format_list,
+    format_range,
+    name_point,
+)
 from polarbear.data.run import FAILED
 from polarbear.data.run_ends import RunEnds, describe_unstated, format_counts
-from polarbear.inference.findings import Findings, format_value
+from polarbear.errors import DataError
+from polarbear.inference.findings import format_value
+from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
 from polarbear.inference.versions import software_versions
+from polarbear.racing.race import Race
+from polarbear.racing.status import RaceStatus
+
+CERTAINTY = 0.99
+"""The default certainty of statements about a posterior."""
 
 MAX_NAMES = 50
 """The most names of algorithms in a sentence."""
@@ -112,32 +128,46 @@ def describe_result(verdicts: Sequence[Verdict]) -> str:
     return " ".join(sentences)
 
 
-def describe_posterior_analysis(
-    found: Findings,
-    *,
-    instances: int,
-    prior: str,
-    evidence: str,
-    method: str,
-    certainty: float,
-    epsilon: float,
-    problems: Sequence[str] = (),
-    notes: Sequence[str] = (),
-    ends: Sequence[RunEnds] = (),
+def describe_methods(
+    source: Posterior | Race, certainty: float | None = None, epsilon: float = 0.05
 ) -> str:
+    """Return a paragraph for the methods section of a paper, with the numbers of an analysis.
+
+    ``certainty`` (by default 0.99) and ``epsilon`` are for a posterior; a race has its own.
+
+    >>> import numpy as np, polarbear as pb
+    >>> print(describe_methods(pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))))
+    We compared 3 algorithms on 9 instances at 2 times from 0 to 1 with PolarBear ...
+    >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 60)
+    >>> print(describe_methods(pb.replay(runs)))
+    We raced 3 algorithms on 24 instances at 3 times from 0 to 1 with PolarBear ...
+    """
+    if isinstance(source, Race):
+        refuse_certainty(certainty)
+        return _describe_race(source)
+    return _describe_analysis(source, CERTAINTY if certainty is None else certainty, epsilon)
+
+
+def refuse_certainty(certainty: float | None) -> None:
+    """Raise ``DataError`` if a certainty is given for a race, which has its own."""
+    if certainty is not None:
+        raise DataError(f"certainty={certainty!r}: a race has its own; leave it out")
+
+
+def _describe_analysis(posterior: Posterior, certainty: float, epsilon: float) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
+    found, problems = posterior.verdict(certainty, epsilon), posterior.diagnostics.problems
     n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
     dominated = (
         "An algorithm is dominated if another one has the higher rating at all times with "
         f"posterior probability {certainty:g} or more."
     )
+    n, instances = len(found.algorithms), posterior.instances
     sentences = [
-        describe_comparison(
-            "compared", len(found.algorithms), instances, found.times.tolist(), found.clock
-        ),
-        *describe_runs(ends, instances),
-        *notes,
-        describe_model(prior, evidence, method),
+        describe_comparison("compared", n, instances, found.times.tolist(), found.clock),
+        *describe_runs(posterior.ends, instances),
+        *posterior.diagnostics.order_notes,
+        describe_model(posterior.prior, posterior.evidence, posterior.method),
         dominated,
         describe_equivalence(epsilon),
         "These probabilities are for data that are analysed once, not again while they grow.",
@@ -150,4 +180,63 @@ def describe_posterior_analysis(
         )
     if problems:
         sentences.append(f"The posterior is not trusted: {'; '.join(problems)}.")
+    return " ".join(sentences)
+
+
+def _describe_race(race: Race) -> str:
+    """Return a methods paragraph for a race."""
+    status, question, posterior = race.status, race.question, race.posterior
+    epsilon = getattr(question, "epsilon", None)
+    model = ""
+    if posterior is not None:
+        described = describe_model(posterior.prior, posterior.evidence, posterior.method)
+        model = f"Ratings, probabilities and forecasts are those of a model. {described}"
+    n, instances = len(status.verdicts), status.counts.instances
+    sentences = [
+        describe_comparison("raced", n, instances, race.times, status.setup.clock),
+        question.describe_test(),
+        "" if epsilon is None else describe_equivalence(epsilon),
+        question.guarantee,
+        model,
+        _describe_course(status),
+        _describe_outcome(status),
+    ]
+    return " ".join(filter(None, sentences))
+
+
+def _describe_course(status: RaceStatus) -> str:
+    """Return sentences on the cost of the race and on why it ended."""
+    time = format_duration(status.spent.time, status.setup.clock)
+    runs, rounds = format_count(status.n_runs, "run"), format_count(status.counts.rounds, "round")
+    sentences = [f"The race made {runs} in {rounds} (total time {time})."]
+    if status.ended == "resolved":
+        known = "the relation of every pair was known" if status.is_about_set else "it was settled"
+        sentences.append(f"It ended when {known}.")
+    elif status.ended:
+        n_open = status.counts.open_pairs
+        stayed = f": {format_count(n_open, 'pair')} stayed open" if n_open else ""
+        sentences.append(
+            f"It ended before all pairs were settled ({escape_text(status.ended)}){stayed}."
+        )
+    else:
+        sentences.append("It has not ended.")
+    if status.counts.withdrawn:
+        sentences.append(f"{format_count(status.counts.withdrawn, 'run')} were withdrawn.")
+    return " ".join(sentences)
+
+
+def _describe_outcome(status: RaceStatus) -> str:
+    """Return sentences on the result of the race, in the terms of its question."""
+    if status.is_about_set:
+        return describe_result(status.verdicts)
+    kinds = ("chosen", "not chosen", "passed", "failed", "undecided", "removed")
+    named = {kind: [one.algorithm for one in status.verdicts if one.kind == kind] for kind in kinds}
+    sentences = [
+        f"{kind.capitalize()}: {format_list(names, MAX_NAMES)}."
+        for kind, names in named.items()
+        if names
+    ]
+    if status.chosen and not named["chosen"]:
+        chosen = format_list(status.chosen, MAX_NAMES)
+        sentences.insert(0, f"The choice so far, without the required certainty: {chosen}.")
     return " ".join(sentences)

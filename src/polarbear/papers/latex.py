@@ -1,7 +1,9 @@
 """LaTeX tables for papers: one row per algorithm, for the packages booktabs and siunitx."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import choose_precision, escape_text, format_time, format_unit
 from polarbear.errors import DataError
 from polarbear.inference.findings import find_best_times
+from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
+from polarbear.papers.methods_text import CERTAINTY, refuse_certainty
+from polarbear.racing.race import Race
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +48,7 @@ class RatedAlgorithms(NamedTuple):
     member: Floats  # (n,): P(in the Pareto set)
 
     @classmethod
-    def of(cls, posterior: "_Ratings") -> Self:
+    def of(cls, posterior: Posterior) -> Self:
         """Return the mean, standard deviation and P(best) of a posterior's ratings."""
         ratings = posterior.ratings
         deviation = ratings.std(axis=0, dtype=np.float64)
@@ -58,26 +63,40 @@ class RatedAlgorithms(NamedTuple):
         )
 
 
-class _Ratings(Protocol):
-    """The methods of a posterior that a LaTeX table of ratings needs."""
+def to_latex(
+    source: Posterior | Race,
+    at: ArrayLike | None = None,
+    *,
+    certainty: float | None = None,
+    epsilon: float = 0.05,
+) -> str:
+    r"""Return a LaTeX table of a posterior or a race, a row per algorithm: booktabs and siunitx.
 
-    @property
-    def algorithms(self) -> tuple[str, ...]: ...
+    Columns: status, P(member of the Pareto set), when it is most likely the best, and the mean
+    rating at the times ``at`` (by default the first, the middle and the last). The number in
+    parentheses is the posterior standard deviation in units of the last digit. For a time that
+    is not on the grid, the rating is that of the grid's last time before, and the last line of
+    the table says so. The ratings of a race are of its last decision, so eliminated algorithms have
+    none. ``certainty`` (by default 0.99) and ``epsilon`` are for a posterior; a race has its own.
 
-    @property
-    def times(self) -> Floats: ...
-
-    @property
-    def clock(self) -> str: ...
-
-    @property
-    def ratings(self) -> NDArray[np.float32]: ...
-
-    def mean(self) -> Floats: ...
-
-    def prob_best(self) -> Floats: ...
-
-    def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]: ...
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
+    >>> print(to_latex(posterior, at=[0, 1]).splitlines()[-4].split("&")[:2])
+    ['a2 ', ' member ']
+    >>> table = to_latex(pb.replay(pb.simulation.simulate_runs(truth, 60)))
+    >>> "a3 & replaceable by a1" in table, r"\toprule" in table
+    (True, True)
+    """
+    if isinstance(source, Race):
+        refuse_certainty(certainty)
+        note = f"A race with PolarBear: {source.question.describe()}."
+        posterior = source.posterior
+        rated = None if posterior is None else RatedAlgorithms.of(posterior)
+        return render_table(source.status.verdicts, rated, at, note)
+    certainty = CERTAINTY if certainty is None else certainty
+    note = f"Made by PolarBear: {source.method}, {source.prior}, certainty {certainty:g}."
+    return render_table(source.verdicts(certainty, epsilon), RatedAlgorithms.of(source), at, note)
 
 
 def render_table(

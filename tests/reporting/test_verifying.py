@@ -8,7 +8,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.racing.events import Asked, Decided, Told, from_json, to_json
-from polarbear.racing.verifying import verify_decisions
+from polarbear.reporting.verifying import verify_decisions
 from racers import drive, fitted, race_of
 
 TIMES = np.array([1.0, 2.0, 3.0])

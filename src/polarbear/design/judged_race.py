@@ -11,12 +11,12 @@ from typing import Self
 
 import numpy as np
 
-from polarbear.coordinator.candidates import REFERENCE
-from polarbear.coordinator.fitness import find_identical
 from polarbear.coordinator.round_health import RoundHealth
 from polarbear.coordinator.run_race import SolverRace
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
+from polarbear.design.candidates import REFERENCE
+from polarbear.design.fitness import find_identical
 from polarbear.errors import SolverError
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import Failed
