@@ -95,7 +95,7 @@ def test_the_paragraph_of_a_posterior_has_its_numbers(posterior):
     )
     for part in (posterior.prior, "0.9 or more", "within 0.02 of one half", "{a1, a2}"):
         assert part in text
-    assert text.endswith("wrongly called dominated with posterior probability < 0.001.")
+    assert text.endswith("wrongly called dominated with posterior probability < 1 %.")
     assert "At least one" not in pb.papers.describe_methods(pb.fit(rankings(0 * TRUTH)))
 
 
