@@ -7,6 +7,7 @@ It is copied into ``docs`` when the site is built, with links that lead to pages
 import os
 import re
 import runpy
+import tomllib
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -263,7 +264,7 @@ def write_reports(app: Any, error: Exception | None) -> None:
     title = "Six optimisers on the BBOB functions"
     polarbear.report(posterior, folder / "example.html", title=title, certainty=0.95)
     solvers = runpy.run_path(str(ROOT / "examples" / "race.py"))
-    names = ("random_search", "climber", "steady")
+    names = ("random_search", "climber", "walker")
     result = polarbear.race(
         [solvers[name] for name in names],
         solvers["valley"],
@@ -272,6 +273,20 @@ def write_reports(app: Any, error: Exception | None) -> None:
         question=polarbear.ParetoSet(certainty=0.95),
     )
     polarbear.report(result, folder / "race.html", title="A race of three optimisers")
+
+
+PREVIEW = re.compile(r'<meta content="([^"]+)" property="og:image" ?/>')
+"""The picture that others show of a link, which they find only by its whole address."""
+
+
+def find_preview(
+    _: object, __: str, ___: str, context: dict[str, Any], ____: nodes.document | None
+) -> None:
+    """Give the picture of links its whole address; leave it out while the site has none."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["polarbear"]
+    site = settings["documentation"].rstrip("/")
+    whole = rf'<meta content="{site}/\1" property="og:image" />' if site else ""
+    context["metatags"] = PREVIEW.sub(whole, context.get("metatags") or "")
 
 
 COLON = "\N{RATIO}"
@@ -300,4 +315,5 @@ def setup(app) -> None:
     app.connect("doctree-read", without_last_lines)
     app.connect("doctree-read", pictures_open)
     app.connect("doctree-read", options_stay)
+    app.connect("html-page-context", find_preview)
     app.connect("source-read", read_page)

@@ -10,13 +10,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import polarbear as pb
+import reported
 from polarbear.coordinator.run_race import SolverRace
 from polarbear.plots import Cast
 from polarbear.reporting.content import make_document
@@ -87,6 +88,28 @@ def describe_report() -> dict[str, Any]:
         "rows": {name: f"{row['badge']}, {row['when']}" for name, row in rows},
         "ribbon": pb.plots.ribbon_data(posterior),
         "ratings": pb.plots.ratings_data(posterior, certainty=CERTAINTY),
+    }
+
+
+FIRST_SCREENS = {"seven": "7", "thirty": "30", "fifty": "50", "classes": "", "failures": ""}
+"""The pictures of first screens, and the subjects that they show if named otherwise."""
+
+
+@cache
+def make_subject(name: str) -> Any:
+    """What the picture of a first screen shows."""
+    return reported.SUBJECTS[FIRST_SCREENS[name] or name]()
+
+
+def describe_first_screen(name: str) -> dict[str, Any]:
+    """The first screen of the report of a subject."""
+    content = make_document(make_subject(name), certainty=CERTAINTY)
+    rows = zip(content["algorithms"], content["rows"], strict=True)
+    ribbons = content["classes"]["each"] if content["classes"] else [content]
+    return {
+        "facts": [text for text, _ in content["facts"]],
+        "rows": {name: f"{row['badge']}, {row['when']}" for name, row in rows},
+        "ribbons": [one["ribbons"]["log"]["says"] for one in ribbons],
     }
 
 
@@ -164,6 +187,10 @@ def describe_race() -> dict[str, Any]:
 PICTURES: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/_static/preview.png": describe_first_answer,
     "docs/first-answer.png": describe_first_answer,
+    **{
+        f"docs/design/first-screens/{name}.png": partial(describe_first_screen, name)
+        for name in FIRST_SCREENS
+    },
     "docs/how-to/constraints.png": describe_constraints,
     "docs/how-to/figures.png": describe_figures,
     "docs/how-to/report.png": describe_report,

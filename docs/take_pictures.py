@@ -146,11 +146,13 @@ def latex_table(data: dict[str, Any], picture: Path, folder: Path) -> None:
     Image.open(folder / "table.png").convert("L").quantize(32).save(picture, optimize=True)
 
 
-def shoot(address: str, picture: Path, height: int) -> None:
+def shoot(
+    address: str, picture: Path, height: int, *, width: int = 1080, scale: float = 1.5
+) -> None:
     """The top of a page."""
-    size: Any = {"width": 1080, "height": height}
+    size: Any = {"width": width, "height": height}
     with browsers.opened() as browser:
-        page = browser.new_page(viewport=size, device_scale_factor=1.5)
+        page = browser.new_page(viewport=size, device_scale_factor=scale)
         page.goto(address)
         page.wait_for_timeout(1_500)
         page.screenshot(path=picture)
@@ -210,6 +212,11 @@ def take(name: str, data: dict[str, Any], folder: Path) -> None:
             posterior = picture_data.fit_example()
             pb.report(posterior, report, title=title, certainty=picture_data.CERTAINTY)
             shoot(report.as_uri(), picture, 900)
+        case first if first.startswith("design/first-screens/"):
+            pb.report(picture_data.make_subject(picture.stem), report, title="My problems")
+            width, height = (390, 844) if picture.stem == "fifty" else (1440, 900)
+            picture.parent.mkdir(exist_ok=True)
+            shoot(report.as_uri(), picture, height, width=width, scale=1)
         case "tutorials/report.png":
             here = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
             here["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), here.get("PYTHONPATH", "")])

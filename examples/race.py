@@ -33,14 +33,14 @@ def climber(job, step=2.0, shrink=0.98):
         x, best, step = (trial, value, step) if value < best else (x, best, step * shrink)
 
 
-def steady(job):
+def walker(job):
     """The same with a constant step size: good early, never precise."""
     climber(job, step=0.5, shrink=1.0)
 
 
 if __name__ == "__main__":
     result = pb.race(
-        [random_search, climber, steady],
+        [random_search, climber, walker],
         valley,
         times=pb.grid.log(30, 1_000, 6, whole=True),
         direction="minimize",

@@ -25,7 +25,7 @@ BUDGETS = {
     "reporting": 1070,
     "coordinator": 840,
     "calibration": 570,
-    "live": 600,
+    "live": 670,
     "priors": 430,
     "papers": 430,
     "simulation": 320,

@@ -5,12 +5,14 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shlex
 import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -92,6 +94,53 @@ def test_an_option_means_the_same_in_every_command():
                     assert meaning.setdefault(option, told) == told, (name, option)
 
 
+MOVING = """
+import sys
+from polarbear.cli import activity, main
+activity.DELAY_SECONDS, activity.INTERVAL_SECONDS = 0.0, 0.005
+sys.exit(main.main(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def many(tmp_path):
+    """The results of twenty algorithms, of which a1 is the best."""
+    rng = np.random.default_rng(0)
+    path = tmp_path / "many.csv"
+    with path.open("w") as file:
+        file.write("algorithm,instance,time,value\n")
+        for (k, i), t in product(product(range(1, 21), range(20)), (10, 100, 1000)):
+            file.write(f"a{k},i{i},{t},{k * (1 + 0.05 * rng.normal()) - np.log(t):.5g}\n")
+    return path
+
+
+def test_a_line_moves_while_a_command_works_and_not_in_pipes(many):
+    terminals = pytest.importorskip("terminals")
+    pytest.importorskip("pyte")
+    words = ["analyse", str(many), "--direction", "minimize", "--ended", "finished"]
+    command = [sys.executable, "-c", MOVING, *words]
+    with terminals.Terminal(command, rows=60, columns=140) as terminal:
+        assert terminal.wait() == 0
+        for what in (f"reading {many}"[:100], "rating 20 algorithms on 20 instances"):
+            assert what.encode() in terminal.raw
+        shown = terminal.text()
+        assert "rating 20" not in shown  # the answer alone stays
+        assert "Run a1: the best choice with " in shown
+    piped = subprocess.run(command, capture_output=True, text=True)
+    assert piped.returncode == 0
+    assert "reading" not in piped.stdout + piped.stderr
+    assert "\x1b" not in piped.stdout + piped.stderr
+
+
+def test_many_algorithms_are_a_table(many, capsys):
+    assert main(["analyse", str(many), "--direction", "minimize", "--ended", "finished"]) == 0
+    said = capsys.readouterr().out
+    assert " is dominated by " not in said
+    assert re.search(r"^a20 +drop +< 1 %", said, re.MULTILINE)
+    assert re.search(r"^a1 +worth running +\S", said, re.MULTILINE)
+    assert said.splitlines()[-1].startswith("Run a1: ")
+
+
 def test_the_parser_loads_no_numpy():
     code = "import sys, polarbear.cli.main as m; m.parser(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
@@ -106,6 +155,22 @@ def test_wrong_arguments_end_with_2(capsys):
         assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["analize"], "there is no command 'analize'; did you mean analyse?"),
+        (["analyse", "--exmple"], "unrecognized arguments: --exmple; did you mean --example?"),
+        (["select", "x", "--btween=1"], "did you mean --between?"),
+        (["fly"], "there is no command 'fly'; --help lists them"),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_nearest(capsys, words, said):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
+
+
 # analyse
 
 
@@ -113,7 +178,7 @@ def test_the_example_is_analysed(capsys):
     assert main(["analyse", "--example"]) == 0
     said = capsys.readouterr().out
     assert "720 runs: 6 algorithms on 120 instances" in said
-    assert "random search is replaceable by CMA-ES (P > 0.999)" in said
+    assert "random search is replaceable by CMA-ES (> 99 %)" in said
     assert "P(worth running)" in said
 
 

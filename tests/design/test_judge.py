@@ -57,7 +57,7 @@ def test_candidates_get_their_verdicts(folder):
 @pytest.mark.slow
 def test_texts_say_what_a_designer_needs_and_name_no_instance(folder):
     bad, _, broken, copy = make_judge(folder).judgements()
-    assert str(bad).startswith("Dominated by reference (P > 0.999). Fitness 0.0")
+    assert str(bad).startswith("Dominated by reference (> 99 %). Fitness 0.0")
     assert "behind at 10, 30 evaluations. 16 runs of at most 24, 435 evaluations." in str(bad)
     long = broken.describe("long")
     assert "4 runs failed. Reason: ZeroDivisionError" in long

@@ -219,16 +219,16 @@ def test_a_verdict_says_what_the_numbers_say():
     rng = np.random.default_rng(2)
     draws = mean + 0.3 * rng.normal(size=(1000, 2, 3))
     posterior = posterior_of(draws, np.array([100.0, 60_000.0]), clock="evaluations")
-    wrong = "Probability that any exclusion is wrong: < 0.001."
+    wrong = "Probability that any exclusion is wrong: < 1 %."
     assert str(posterior.verdict(0.95)).splitlines() == [
-        "a is worth running (P > 0.999): most likely the best at 100 evaluations.",
-        "b is worth running (P > 0.999): most likely the best at 60,000 evaluations.",
-        "c is replaceable by a (P > 0.999), and by b.",
+        "a is worth running (> 99 %): most likely the best at 100 evaluations.",
+        "b is worth running (> 99 %): most likely the best at 60,000 evaluations.",
+        "c is replaceable by a (> 99 %), and by b.",
         f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
     ]
     assert str(posterior.paper_verdict(0.95)).splitlines()[1:3] == [
-        "b is a member of the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
-        "c is dominated by a at both times, 100 and 60,000 evaluations (P > 0.999), and by b.",
+        "b is a member of the Pareto set (> 99 %): most likely the best at 60,000 evaluations.",
+        "c is dominated by a at both times, 100 and 60,000 evaluations (> 99 %), and by b.",
     ]
     mean = np.array([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
     draws = mean + 0.3 * rng.normal(size=(1000, 4, 2))
@@ -246,15 +246,15 @@ def test_a_verdict_says_if_only_the_dominator_is_uncertain():
     draws = np.array([a_leads] * 600 + [b_leads] * 360 + [c_leads] * 40)[:, None]
     posterior = posterior_of(draws, np.array([1.0]))
     said = (
-        "c is undecided: it is dominated (P = 0.960), but by which algorithm is not certain: "
-        "a (P = 0.600), b (P = 0.360)."
+        "c is undecided: it is dominated (96 %), but by which algorithm is not certain: "
+        "a (60 %), b (36 %)."
     )
     assert said in str(posterior.paper_verdict(0.95)).splitlines()
     for certainty in (0.95, 0.97):  # likely replaceable, and not certain by whom
         found = str(posterior.verdict(certainty)).splitlines()
         assert said.replace("dominated", "replaceable") in found
     sure = (
-        "c is undecided (P = 0.040 that it is a member): closest to dominating it is a (P = 0.600)."
+        "c is undecided (4 % that it is a member): closest to dominating it is a (60 %)."
     )
     assert sure in str(posterior.paper_verdict(0.97)).splitlines()
 

@@ -84,7 +84,7 @@ def test_pages_and_allowed_hosts(store):
         assert address.startswith("http://127.0.0.1:")
         status, headers, body = asked(address)
         assert status == 200
-        assert b'data-mode="live"' in body
+        assert b"connect-src 'self'" in body
         assert has_headers(headers)
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert headers["Server"] is None
@@ -92,6 +92,11 @@ def test_pages_and_allowed_hosts(store):
         assert status == 200
         assert headers["Content-Type"] == "application/json"
         assert "early" in json.loads(body)["algorithms"]
+        stage = json.loads(body)["stage"]
+        status, headers, body = asked(address, "/status.json")
+        assert (status, headers["Content-Type"]) == (200, "application/json")
+        assert json.loads(body)["stage"] == stage
+        assert len(body) < 2000
         assert asked(address, "/favicon.ico")[0] == 204
         # Another name that points here is not ours.
         for name in ("evil.example", "evil.example:80", "", "127.0.0.1.evil.example"):
@@ -385,12 +390,55 @@ def test_the_page_follows_a_race(tmp_path):
         assert race.wait(PATIENCE) == 0
 
 
-def test_the_page_says_when_the_race_last_wrote(tmp_path):
+def test_the_status_says_when_the_race_last_wrote(tmp_path):
     path = tmp_path / "race.db"
     with pb.open_store(path) as store:
         store.append(pb.Race(["a", "b"], [1, 2], direction="minimize").events)
-    os.utime(path, (1e9, 1e9))
-    snapshots = Snapshots(str(path))
-    assert json.loads(snapshots.latest().data)["last_event"] == "2001-09-09 01:46:40 UTC"
+    day = 24 * 60 * 60
+    os.utime(path, (time.time() - 2.5 * day,) * 2)
+    assert json.loads(Snapshots(str(path)).status())["quiet"] == "2 d 12 h"
     with pb.open_store(path, read_only=True):  # which may leave an empty log beside the file
-        assert json.loads(Snapshots(str(path)).latest().data)["last_event"].startswith("2001")
+        assert json.loads(Snapshots(str(path)).status())["quiet"] == "2 d 12 h"
+
+
+def test_the_status_follows_runs_and_rounds(tmp_path, monkeypatch):
+    monkeypatch.setattr("polarbear.live.snapshots.MIN_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("polarbear.live.snapshots.MAX_CPU_SHARE", 1.0)
+    path = str(tmp_path / "race.db")
+    race = race_of(question=pb.ParetoSet(certainty=0.9), budget=pb.Budget(batch=(8, 8)), fit=pb.fit)
+    snapshots = Snapshots(path)
+    stored = 0
+    with pb.open_store(path) as store:
+
+        def read():
+            nonlocal stored
+            store.append(race.events[stored:])
+            stored = len(race.events)
+            return json.loads(snapshots.status())
+
+        jobs = race.ask()
+        empty = read()
+        assert empty["settled"] == 0
+        assert set("".join(empty["cells"])) == {"o"}
+        assert len(empty["cells"]) == len(empty["algorithms"])
+        race.tell(solve(jobs[0]))
+        assert "".join(read()["cells"]).count("#") == 1
+        settled = []
+        for _ in range(3):
+            for job in jobs:
+                race.tell(solve(job))
+            jobs = race.ask()
+            now = read()
+            settled.append(now["settled"])
+            snapshots.latest()
+        assert now["cells"] is None
+        assert now["runs"] == len(race.runs)
+        assert settled == sorted(settled)
+    rounds = json.loads(snapshots.latest().data)["rounds"]
+    assert [one["round"] for one in rounds] == [1, 2, 3]
+    posterior = race.posterior
+    leaders = posterior.prob_best().argmax(axis=1)
+    names = json.loads(snapshots.latest().data)["algorithms"]
+    assert [names[code] for code in rounds[-1]["leader"]] == [
+        posterior.algorithms[code] for code in leaders
+    ]

@@ -1,5 +1,7 @@
 """Figures of ratings by class and by features show what the posterior says."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def test_the_class_table_and_the_report(by_class):
     assert any(text.get_weight() == "bold" for text in texts)
     lines = by_class.verdict().splitlines()
     assert lines[0].startswith("large (")
-    assert "the best at the end is a1 (P" in lines[0]
+    assert "the best at the end is a1 (" in lines[0]
     content = make_document(by_class)
     assert [one["name"] for one in content["classes"]["each"]] == ["large", "small"]
     assert "<p>large: run a" in render_document(content)  # also without JavaScript
@@ -86,3 +88,16 @@ def test_refused(by_class, by_features):
         pb.plots.best_map(by_features, "x")
     with pytest.raises(pb.DataError, match=r"expected the posterior of fit\(classes=\)"):
         pb.plots.class_table(by_class.population())
+
+
+def test_the_note_of_a_class_table_is_not_clipped(by_class):
+    data = pb.plots.class_table_data(by_class)
+    names = ("weak structure", "ill-conditioned")  # which take their part of the width
+    ax = pb.plots.class_table(replace(data, classes=names, clock="evaluations", time=10_000.0))
+    figure = ax.figure
+    figure.canvas.draw()
+    note = next(text for text in ax.texts if "comes first" in text.get_text())
+    box = note.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert box.y1 <= figure.bbox.height

@@ -116,6 +116,6 @@ def test_a_posterior_that_contradicts_the_duels_is_quoted():
     other = pb.Posterior((winner, "a2"), np.array(race.times), draws, weight)
     found = race.question.read_posterior(other)
     said = {one.algorithm: one.text for one in describe_race_verdicts(race, found)}
-    assert said[winner].endswith(f"{CLAIM}{winner} is replaceable by a2 (P > 0.999).")
-    assert f"{CLAIM}a2 is worth running (P > 0.999): most likely the best " in said["a2"]
+    assert said[winner].endswith(f"{CLAIM}{winner} is replaceable by a2 (> 99 %).")
+    assert f"{CLAIM}a2 is worth running (> 99 %): most likely the best " in said["a2"]
     assert CLAIM not in said["a3"]

@@ -76,7 +76,7 @@ def test_a_changed_run_decision_or_request_is_found_at_its_place():
 
     for wrong, words in (
         (replace(decision, verdicts=()), f"the runs give .*{lost.algorithm} replaceable by"),
-        (changed_to(0.5), r"a3 replaceable by a1 \(P = 0.500\).*a3 replaceable by a1"),
+        (changed_to(0.5), r"a3 replaceable by a1 \(50 %\).*a3 replaceable by a1"),
     ):
         changed = [*events[:k], replace(events[k], decision=wrong), *events[k + 1 :]]
         first = next(one for one in verify_decisions(changed) if not one.is_same)

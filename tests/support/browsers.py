@@ -40,8 +40,8 @@ def opened():
 class Visit:
     """A page that was opened, and everything that it said and asked for."""
 
-    def __init__(self, browser, url, *, width=1440, **options):
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    def __init__(self, browser, url, *, width=1440, height=900, **options):
+        self.context = browser.new_context(viewport={"width": width, "height": height}, **options)
         self.page = self.context.new_page()
         self.page.set_default_timeout(60_000)
         self.errors, self.requests = [], []

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polarbear
-from polarbear.cli.answers import print_answer
+from polarbear.cli.activity import activity
+from polarbear.cli.answers import format_choice, print_answer
 from polarbear.cli.inputs import (
     detect_kind,
     get_source,
@@ -33,7 +34,7 @@ from polarbear.cli.options import (
     parse_probability,
     parse_time,
 )
-from polarbear.cli.output import check_output_path, format_command, print_ribbon
+from polarbear.cli.output import check_output_path, escape_output, format_command, print_ribbon
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -153,6 +154,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     runs, posterior = load_posterior(arguments)
     question: Any = getattr(polarbear, arguments.question or "ParetoSet")
     options = {"over_time": arguments.over_time or "temporal"} if is_paper else {}
+    activity.says("comparing the algorithms")
     verdict = question(certainty=arguments.certainty, **options).read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
     if arguments.save:
@@ -162,7 +164,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     lines = [
         str(posterior if runs is None else runs),
         "",
-        str(verdict),
+        _format_findings(verdict),
         "",
         _format_table(posterior, verdict),
     ]
@@ -189,43 +191,59 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "report": arguments.report,
         "saved": arguments.save,
     }
+    choice = "" if arguments.json else format_choice(posterior)
     print_answer(arguments, "\n".join(lines), plain, posterior=posterior, runs=runs)
     if not arguments.json:
         print_ribbon(polarbear.plots.ribbon_data(posterior))
+        print(f"\n{escape_output(choice)}")
     return 0
 
 
-def _format_table(posterior: "polarbear.Posterior", found: "Findings") -> str:
+MAX_SENTENCES = 12
+"""The most algorithms of which each has a sentence; of more, the table says what they say."""
+
+
+def _format_findings(verdict: "Findings") -> str:
+    """Return the verdict: a sentence on each algorithm or, of many, the summary alone."""
+    from polarbear.inference.findings import summarise
+
+    if len(verdict.algorithms) <= MAX_SENTENCES:
+        return str(verdict)
+    return "\n".join([*verdict.cautions, summarise(verdict)])
+
+
+def _format_table(posterior: "polarbear.Posterior", verdict: "Findings") -> str:
     """Return a table of P(worth running) of each algorithm, and P(best) at a few times."""
-    from polarbear._text import format_time, format_unit
+    from polarbear._text import escape_text, format_share, format_time, format_unit
+    from polarbear.inference.findings import VERDICT_WORDS
 
     times, best = posterior.times, posterior.prob_best()
-    worth = dict(zip(found.algorithms, found.worth.tolist(), strict=True))
+    worth = dict(zip(verdict.algorithms, verdict.worth.tolist(), strict=True))
     shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(worth running)", *(format_time(times[k], posterior.clock) for k in shown)]
+    kinds = {one.algorithm: VERDICT_WORDS.get(one.kind, one.kind) for one in verdict.verdicts}
+    names = sorted(posterior.algorithms, key=lambda name: -worth[name])
+    column = {name: code for code, name in enumerate(posterior.algorithms)}
+    head = ["", "", "worth running", *(format_time(times[k], posterior.clock) for k in shown)]
     rows = [
         [
-            name,
-            _format_probability(worth[name]),
-            *(_format_probability(best[k, code]) for k in shown),
+            escape_text(name),
+            kinds[name],
+            format_share(worth[name]),
+            *(format_share(best[k, column[name]]) for k in shown),
         ]
-        for code, name in enumerate(posterior.algorithms)
+        for name in names
     ]
-    rows.sort(key=lambda row: -worth[row[0]])
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
     unit = f" ({format_unit(posterior.clock)})" if format_unit(posterior.clock) else ""
-    above = f"{'':{widths[0] + widths[1] + 4}}P(best) at time{unit}"
+    above = f"{'':{sum(widths[:3]) + 6}}P(best) at time{unit}"
     lines = [
-        f"{row[0]:<{widths[0]}}  "
-        + "  ".join(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))
+        "  ".join(
+            f"{cell:<{width}}" if k < 2 else f"{cell:>{width}}"
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
         for row in [head, *rows]
     ]
     return "\n".join([above, *lines])
-
-
-def _format_probability(value: float) -> str:
-    """Format a probability with two digits, or as 0 or 1 if it rounds to them."""
-    return f"{value:.2f}" if 0.005 <= value < 0.995 else ("0" if value < 0.5 else "1")
 
 
 def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
@@ -242,6 +260,7 @@ def _write_report(
     certainty: float | None,
     losses: "Losses | None",
 ) -> None:
+    activity.says(f"writing {path}")
     polarbear.plots.set_colours(dict(arguments.colour or ()))
     try:
         polarbear.report(
@@ -377,6 +396,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
     if arguments.schedule is not None:
         return _run_schedule(arguments)
     ratings = load_ratings(arguments)
+    activity.says("choosing")
     check_clock(ratings.clock, *(arguments.between or ()), arguments.at, arguments.around)
     selection = polarbear.select(
         ratings,

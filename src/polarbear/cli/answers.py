@@ -5,11 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from polarbear.cli.activity import activity
 from polarbear.cli.inputs import detect_kind, list_sources
 from polarbear.cli.output import escape_output, format_command, format_json, hide_passwords
 
 if TYPE_CHECKING:
     from polarbear.data.runs import Runs
+    from polarbear.inference.posterior import Posterior
     from polarbear.selection.ratings import RatingSource
 
 
@@ -25,9 +27,42 @@ def print_answer(
     """Print the answer as text or, with ``--json``, as one JSON object with its provenance."""
     if arguments.json:
         origin = collect_provenance(arguments, posterior=posterior, runs=runs, model=model)
-        print(format_json({**plain, "provenance": origin}))
+        text = format_json({**plain, "provenance": origin})
     else:
-        print(escape_output(text))
+        text = escape_output(text)
+    activity.end()
+    print(text)
+
+
+CLEAR_CHOICE = 0.6
+"""The probability from which on one algorithm is named as the choice, as in the report."""
+
+MAX_NAMED = 3
+
+
+def format_choice(posterior: "Posterior") -> str:
+    """Return what to run if every budget is as likely, and how sure that is, in a sentence."""
+    import polarbear
+    from polarbear._text import escape_text, format_range, format_share
+    from polarbear.data.time_axis import is_log_axis
+
+    times, clock = posterior.times, posterior.clock
+    is_log = is_log_axis(times)
+    scale = "log" if is_log else "linear"
+    choices = polarbear.select(posterior, polarbear.preferences.between(scale=scale)).choices
+    first = choices[0]
+    span = format_range(times[0], times[-1], clock)
+    when = f"at {span}"
+    if len(times) > 1:
+        when = f"if every budget from {span} is as likely{' on a log scale' if is_log else ''}"
+    names = [escape_text(one.algorithms[0]) for one in choices]
+    if first.best >= CLEAR_CHOICE or len(choices) == 1:
+        return f"Run {names[0]}: the best choice with {format_share(first.best)} {when}."
+    order = sorted(range(len(choices)), key=lambda k: -choices[k].best)
+    near = [k for k in order if choices[k].best >= 0.05][:MAX_NAMED]
+    odds = ", ".join(f"{names[k]} {format_share(choices[k].best)}" for k in near)
+    some = ", ".join(names[k] for k in near[:-1])
+    return f"Run {some} or {names[near[-1]]}: it is close {when} ({odds})."
 
 
 def collect_provenance(

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import polarbear
+from polarbear.cli.activity import activity
 from polarbear.cli.options import COLUMN_OPTIONS, FIT_OPTIONS, check_clock
-from polarbear.cli.output import get_option_name
+from polarbear.cli.output import get_option_name, hide_passwords
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def _detect_archive_kind(path: Path) -> SourceKind:
 def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
     """Load runs from results, from a store, or from the package's examples."""
     source = get_source(arguments)
+    activity.says(f"reading {hide_passwords(source)}")
     if getattr(arguments, "example", None) is not None:
         _refuse_options(arguments, READING_OPTIONS, "--example comes with its own data")
         return polarbear.example(arguments.example)
@@ -250,6 +252,9 @@ def load_posterior(
     from polarbear.inference.fit import rank_runs  # here, because it loads numpy
 
     runs, model = load_runs(arguments), get_model(arguments)
+    activity.says(
+        f"rating {len(runs.algorithms):,} algorithms on {len(runs.instances):,} instances"
+    )
     if arguments.targets is not None:
         targets = _choose_targets(runs, arguments)
         rankings = polarbear.rank(runs, targets=targets, **model.rank_options())
@@ -311,6 +316,7 @@ def _load_selector(source: str, features: dict[str, Any]) -> "polarbear.selectio
 
 def load_race(source: str) -> "Race":
     """Load the race of a store, also while another process runs it."""
+    activity.says(f"reading {hide_passwords(source)}")
     with polarbear.open_store(source, read_only=True) as store:
         return polarbear.Race.from_events(store.read(arrays=True))
 

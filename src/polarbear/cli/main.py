@@ -7,12 +7,17 @@ import argparse
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import polarbear
 from polarbear.cli import analysis, publishing, races, recorded, results, serving, stores
+from polarbear.cli.activity import activity
 from polarbear.cli.output import print_error
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
+
+SHOW_THEMSELVES = ("race", "worker", "gate", "serve")
+"""Commands that have a display of their own, or none."""
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2  # of argparse
@@ -42,19 +47,47 @@ def main(argv: Sequence[str] | None = None) -> int:
         for category in (DataWarning, FitWarning):
             warnings.simplefilter("always", category)
         warnings.showwarning = lambda message, *_: print_error(f"note: {message}", arguments)
-        return _run_command(arguments)
+        if arguments.command in SHOW_THEMSELVES:
+            return _run_command(arguments)
+        with activity:
+            return _run_command(arguments)
 
 
 def _parse_arguments(
     parser: argparse.ArgumentParser, command_line: Sequence[str]
 ) -> argparse.Namespace:
     """Parse arguments; unlike in argparse, the optional TARGET may also follow options."""
+    commands = _get_commands(parser)
+    word = next((word for word in command_line if not word.startswith("-")), None)
+    if word is not None and word not in commands:
+        names = [name for name, own in commands.items() if own.get_default("command") == name]
+        parser.error(f"there is no command {word!r}{_suggest(word, names)}")
     arguments, rest = parser.parse_known_args(command_line)
     if len(rest) == 1 and getattr(arguments, "target", "") is None and not rest[0].startswith("-"):
         arguments.target = rest.pop()
     if rest:
-        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        options = commands[word]._option_string_actions if word else ()
+        wrong = next((one.partition("=")[0] for one in rest if one.startswith("-")), "")
+        parser.error(f"unrecognized arguments: {' '.join(rest)}{_suggest(wrong, options)}")
     return arguments
+
+
+def _get_commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    """Return the parser of each command by its name."""
+    kind = argparse._SubParsersAction
+    return {**next(action for action in parser._actions if isinstance(action, kind)).choices}
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    """Return "; did you mean X?" if a known word is similar, else how to list them.
+
+    >>> _suggest("analize", ["analyse", "select"]), _suggest("fly", ["analyse", "select"])
+    ('; did you mean analyse?', '; --help lists them')
+    """
+    from difflib import get_close_matches
+
+    similar = get_close_matches(word, [*known], n=1)
+    return f"; did you mean {similar[0]}?" if similar else "; --help lists them"
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from polarbear.cli.activity import activity
 from polarbear.errors import DataError
 
 FACT_WIDTH = 14
@@ -135,6 +136,7 @@ def check_output_path(path: str) -> None:
 def print_error(message: object, arguments: argparse.Namespace | None = None) -> None:
     """Print a message on standard error, with parameters renamed to the command's options."""
     text = hide_passwords(use_option_names(str(message), arguments))
+    activity.clear()
     print(f"polarbear: {escape_output(text)}", file=sys.stderr)
 
 

@@ -5,6 +5,7 @@ import shlex
 from dataclasses import replace
 
 import polarbear
+from polarbear.cli.activity import activity
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import choose_times, get_model, load_runs
 from polarbear.cli.options import (
@@ -58,6 +59,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 
 def _run_calibration(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
+    activity.says("calibrating")
     model = get_model(arguments)
     calibration = polarbear.calibrate(
         polarbear.rank(runs, choose_times(runs, arguments), **model.rank_options()),
@@ -192,6 +194,7 @@ def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":
 def _run_replay(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
     question = _make_question(arguments)
+    activity.says("replaying")
     if arguments.repeat > 1:
         return _run_replays(arguments, runs, question)
     replayed = polarbear.replay(

@@ -253,7 +253,7 @@ def make_llamea_evaluator(judge: JudgeFunction) -> Callable[..., Any]:
     >>> solution.set_scores = lambda fitness, feedback: print(fitness, feedback.splitlines()[0])
     >>> evaluate = make_llamea_evaluator(judge)
     >>> _ = evaluate([solution], [])
-    0.7 Verdict: a member of the Pareto set (P = 0.900 that it is a member).
+    0.7 Verdict: a member of the Pareto set (90 % that it is a member).
     """
 
     def evaluate(solutions: Any, *rest: Any) -> Any:

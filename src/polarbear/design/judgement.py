@@ -96,7 +96,7 @@ class Judgement:
     >>> judgement = Judgement(verdict, 0.2, times=(10.0, 100.0), win_rates=(0.75, 0.1),
     ...     prob_ahead=(0.7, 0.12), rival=Rival(), cost=Cost(16, 1600.0, 16))
     >>> print(judgement)
-    Dominated by reference (P = 0.990). Fitness 0.200 (0.5 is the reference). Against the
+    Dominated by reference (99 %). Fitness 0.200 (0.5 is the reference). Against the
     reference ahead at 10, behind at 100 evaluations. 16 runs, 1,600 evaluations.
     >>> judgement.is_accepted, judgement.to_dict()["win_rates"]
     (False, [0.75, 0.1])

@@ -109,12 +109,12 @@ def describe_pareto_set(found: Findings) -> str:
 
 
 def format_value(probability: float) -> str:
-    """Format a probability as a bare number, without "P =".
+    """Format a probability that a sentence names before it.
 
     >>> format_value(0.0), format_value(0.0123)
-    ('< 0.001', '0.012')
+    ('< 1 %', '1 %')
     """
-    return format_probability(probability).removeprefix("P = ").removeprefix("P ")
+    return format_probability(probability)
 
 
 def count_members(members: int, n: int, clock: str = "time") -> str:

@@ -354,9 +354,9 @@ class InstancePosterior(FrozenRecord):
         >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
         >>> families = {"instance": rankings.instances, "kind": ["easy"] * 40 + ["hard"] * 40}
         >>> print(pb.fit(rankings.with_instance_data(families), classes="kind").verdict())
-        easy (40 instances): a1 is worth running; the best at the end is a1 (P > 0.999).
-        hard (40 instances): a2 is worth running; the best at the end is a2 (P > 0.999).
-        Ratings differ between classes (P > 0.999).
+        easy (40 instances): a1 is worth running; the best at the end is a1 (> 99 %).
+        hard (40 instances): a2 is worth running; the best at the end is a2 (> 99 %).
+        Ratings differ between classes (> 99 %).
         """
         none = float(np.mean(self.tau == 0))
         has_cautions = self.if_cut is not None or any(one.fails_often for one in self.ends)

@@ -337,11 +337,11 @@ class Posterior(FrozenRecord):
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> print(pb.fit(pb.simulation.simulate_rankings(truth, 200)).verdict())
-        a1 is worth running (P > 0.999): most likely the best from 0 to 0.5.
-        a2 is worth running (P > 0.999): most likely the best at 1.
-        a3 is replaceable by a1 (P > 0.999).
+        a1 is worth running (> 99 %): most likely the best from 0 to 0.5.
+        a2 is worth running (> 99 %): most likely the best at 1.
+        a3 is replaceable by a1 (> 99 %).
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
-        < 0.001.
+        < 1 %.
         """
 
         def state(posterior: Posterior) -> tuple[Verdict, ...]:
@@ -367,7 +367,7 @@ class Posterior(FrozenRecord):
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> print(pb.fit(pb.simulation.simulate_rankings(truth, 200)).paper_verdicts()[2])
-        a3 is dominated by a1 (P > 0.999)
+        a3 is dominated by a1 (> 99 %)
         """
         beats, alike = self._dominates(certainty, elimination), self._alike(epsilon)
         claims = Claims.from_probabilities(
@@ -397,8 +397,8 @@ class Posterior(FrozenRecord):
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
         >>> print(posterior.paper_verdict())
-        a1 is a member of the Pareto set (P > 0.999): most likely the best at both times, 0 and 1.
-        a2 is dominated by a1 at both times, 0 and 1 (P > 0.999).
+        a1 is a member of the Pareto set (> 99 %): most likely the best at both times, 0 and 1.
+        a2 is dominated by a1 at both times, 0 and 1 (> 99 %).
         1 of 2 algorithms stays in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """

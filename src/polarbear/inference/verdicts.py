@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from polarbear._text import escape_text, format_count, format_list, format_range
+from polarbear._text import escape_text, format_count, format_list, format_range, format_share
 from polarbear.data.run_ends import RunEnds, describe_unstated
 from polarbear.inference.dominance import Bools, Floats, Resolution, eliminate, find_open_times
 
@@ -104,11 +104,11 @@ class Verdict(NamedTuple):
     Examples
     --------
     >>> print(Verdict("CSA", "member", 0.998, margin=0.1))
-    CSA is worth running (P = 0.998)
+    CSA is worth running (> 99 %)
     >>> print(Verdict("RS", "dominated", 0.9999, rival="CSA", margin=0.1))
-    RS is replaceable by CSA (P > 0.999)
+    RS is replaceable by CSA (> 99 %)
     >>> print(Verdict("TPA", "undecided", 0.04, rival="CSA", proof=0.62, margin=0.1))
-    TPA is likely replaceable by CSA (P = 0.960), proof 62 %
+    TPA is likely replaceable by CSA (96 %), proof 62 %
     """
 
     algorithm: str
@@ -167,9 +167,9 @@ class Verdict(NamedTuple):
         """Return the verdict and its probability in a few words, without the algorithm's name.
 
         >>> Verdict("CSA", "member", 0.998).brief()
-        'member (P = 0.998)'
+        'member (> 99 %)'
         >>> Verdict("CSA", "undecided", 0.998, margin=0.1).brief()
-        'likely worth running (P = 0.998)'
+        'likely worth running (> 99 %)'
         """
         rival, sure = escape_text(self.rival or ""), ""
         if self.probability is not None:
@@ -203,7 +203,7 @@ class Verdict(NamedTuple):
         """Return the name, verdict and probability in words, without rivals and forecast.
 
         >>> Verdict("CSA", "undecided", 0.6, unsettled=Unsettled({"RS": 10.0})).claim()
-        'CSA is undecided (P = 0.600 that it is a member)'
+        'CSA is undecided (60 % that it is a member)'
         """
         name, brief = escape_text(self.algorithm), self.brief()
         if self.kind == "member" and self.margin is None:
@@ -233,14 +233,12 @@ def describe_shortage(wanted: float, left: int | None) -> str:
 
 
 def format_probability(probability: float) -> str:
-    """Format a probability with three digits, never rounded to exactly 0 or 1.
+    """Format a probability in a sentence as everywhere else: in percent, never as 0 or 100 %.
 
     >>> format_probability(0.98765), format_probability(0.99999), format_probability(0.0)
-    ('P = 0.988', 'P > 0.999', 'P < 0.001')
+    ('99 %', '> 99 %', '< 1 %')
     """
-    if probability > 0.9995:
-        return "P > 0.999"
-    return "P < 0.001" if probability < 0.0005 else f"P = {probability:.3f}"
+    return format_share(probability)
 
 
 class Claims(NamedTuple):

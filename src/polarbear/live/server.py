@@ -32,7 +32,7 @@ def make_application(
     connections: Connections | None = None,
     complain: Callable[[str], object] = print,
 ) -> Any:
-    """Return an ASGI application with the pages ``/`` and ``/data.json``.
+    """Return an ASGI application with the pages ``/``, ``/data.json`` and ``/status.json``.
 
     If the store cannot be read, ``complain`` is called once for each reason. Browsers get a message
     without the path of the store. ``connections`` are those of the server.
@@ -44,10 +44,10 @@ def make_application(
     trusted = require("starlette.middleware.trustedhost", extra="serve").TrustedHostMiddleware
     last_problem = ""
 
-    async def answer(field: str, media_type: str) -> Any:
+    async def answer(make: Callable[[], bytes], media_type: str) -> Any:
         nonlocal last_problem
         try:
-            snapshot = await threads.run_in_threadpool(snapshots.latest)
+            content = await threads.run_in_threadpool(make)
         except Exception as error:  # browsers repeat their request: report the same problem once
             expected = isinstance(error, PolarBearError)
             problem = str(error) if expected else "".join(format_exception(error))
@@ -57,13 +57,16 @@ def make_application(
             message = f"{snapshots.name} cannot be read; the terminal of `polarbear serve` says why"
             return responses.PlainTextResponse(message, status_code=503)
         last_problem = ""
-        return responses.Response(getattr(snapshot, field), media_type=media_type)
+        return responses.Response(content, media_type=media_type)
 
     async def page(_: Any) -> Any:
-        return await answer("page", "text/html")
+        return await answer(lambda: snapshots.latest().page, "text/html")
 
     async def data(_: Any) -> Any:
-        return await answer("data", "application/json")
+        return await answer(lambda: snapshots.latest().data, "application/json")
+
+    async def status(_: Any) -> Any:
+        return await answer(snapshots.status, "application/json")
 
     async def icon(_: Any) -> Any:
         return responses.Response(status_code=204)
@@ -72,6 +75,7 @@ def make_application(
         routes=[
             routing.Route("/", page),
             routing.Route("/data.json", data),
+            routing.Route("/status.json", status),
             routing.Route("/favicon.ico", icon),
         ],
     )

@@ -12,7 +12,7 @@ from polarbear._text import choose_precision, escape_text, format_time, format_u
 from polarbear.errors import DataError
 from polarbear.inference.findings import find_best_times
 from polarbear.inference.posterior import Posterior
-from polarbear.inference.verdicts import Verdict, format_probability
+from polarbear.inference.verdicts import Verdict
 from polarbear.papers.methods_text import CERTAINTY, refuse_certainty
 from polarbear.racing.race import Race
 
@@ -215,7 +215,9 @@ def _format_prob(probability: float | None) -> str:
     """Format a probability for a siunitx column, which accepts "<" and ">"."""
     if probability is None:
         return NO_NUMBER
-    return format_probability(probability).removeprefix("P ").removeprefix("= ")
+    if probability > 0.9995:
+        return "> 0.999"
+    return "< 0.001" if probability < 0.0005 else f"{probability:.3f}"
 
 
 def _format_time(rated: RatedAlgorithms, time: float) -> str:

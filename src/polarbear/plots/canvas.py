@@ -273,7 +273,7 @@ def compute_layout(ax: Axes) -> None:
 
 def add_note(ax: Axes, text: str) -> None:
     """Write a note above the axes, wrapped to their width."""
-    text = fill(text, max(20, int(measure_axes(ax)[0] / (0.5 * NOTE_FONT_POINTS))))
+    text = fill(text, max(20, int(measure_axes(ax)[0] / (0.56 * NOTE_FONT_POINTS))))
     place = {
         "transform": ax.transAxes,
         "va": "bottom",

@@ -207,9 +207,11 @@ def class_table(
                 color="white" if data.mean[i, j] > 0.55 else "#262626",
                 weight="bold" if sure else "normal",
             )
+    add_colour_bar(ax, mesh, "")
+    root: Any = ax.figure.figure  # of a part of a figure, the whole
+    root.draw_without_rendering()  # the note is wrapped to the width beside names and bar
     when = describe_time(data.time, data.clock)
     add_note(ax, f"P(comes first) at {when}; bold: the highest with P > {certainty:g}")
-    add_colour_bar(ax, mesh, "")
     return ax
 
 

@@ -39,9 +39,9 @@ def assess(
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
     ...     print(verdict)
-    a1 is worth running (P > 0.999)
-    a2 is worth running (P > 0.999)
-    a3 is replaceable by a1 (P > 0.999)
+    a1 is worth running (> 99 %)
+    a2 is worth running (> 99 %)
+    a3 is replaceable by a1 (> 99 %)
     """
     question = check_question(question)
     options = question.model.rank_options()
@@ -127,8 +127,8 @@ def assess_classes(
     >>> kinds = {f"i{k + 1}": "easy" if k < 40 else "hard" for k in range(80)}
     >>> for name, verdicts in assess_classes(rankings, kinds).items():
     ...     print(name, *verdicts, sep=": ")
-    easy: a1 is worth running (P > 0.999): a2 is replaceable by a1 (P > 0.999)
-    hard: a1 is replaceable by a2 (P > 0.999): a2 is worth running (P > 0.999)
+    easy: a1 is worth running (> 99 %): a2 is replaceable by a1 (> 99 %)
+    hard: a1 is replaceable by a2 (> 99 %): a2 is worth running (> 99 %)
     """
     rankings = data if isinstance(data, Rankings) else rank(data, times)
     if isinstance(classes, str):

@@ -103,7 +103,7 @@ class Race:
     >>> race.pareto
     ('lucky',)
     >>> print(race.verdict("sad"))
-    sad is replaceable by lucky (P > 0.999)
+    sad is replaceable by lucky (> 99 %)
     >>> Race.from_events(race.events).pareto
     ('lucky',)
     """

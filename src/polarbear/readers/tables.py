@@ -353,7 +353,9 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
         if not header:
             continue
         constant = {field: [text] * len(rows) for field, text in fields.items()}
-        cells.append({**dict(zip(header, zip(*rows, strict=True), strict=bool(rows))), **constant})
+        # Column by column: to zip all rows would hold the interpreter for seconds.
+        own_cells = {column: [row[k] for row in rows] for k, column in enumerate(header)}
+        cells.append({**(own_cells if rows else {}), **constant})
         headers.setdefault((*header, *fields), name)
         files.append(name)
         starts.append(n_rows)

@@ -96,34 +96,33 @@ def report(
 def render_page(
     subject: PosteriorSource | InstancePosterior,
     *,
-    live: bool = False,
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     losses: Losses | None = None,
 ) -> str:
-    """Render the report of a posterior or a race as HTML.
-
-    A ``live`` page loads ``data.json``, the result of :func:`make_document`, every two seconds. If
-    that has changed, the page is drawn again and keeps the settings of its reader.
-    """
-    refits = 0 if live else MAX_REFITS
+    """Render the report of a posterior or a race as HTML."""
     content = make_document(
         subject,
         certainty=certainty,
         title=title,
         provenance=provenance,
         losses=losses,
-        refits=refits,
+        refits=MAX_REFITS,
     )
-    return render_document(content, live=live)
+    return render_document(content)
 
 
 def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
-    """Render the content of a report, as data, to HTML."""
+    """Render the content of a report, as data, to HTML.
+
+    A ``live`` page loads ``status.json`` every second, and ``data.json``, the same content with the
+    fields ``stage`` and ``rounds``, after a decision. It keeps the settings of its reader.
+    """
     style = _read_asset("page.css")
+    names = [*SCRIPT_NAMES, "live"] if live else SCRIPT_NAMES
     script = "\n".join(
-        ["'use strict';", "(() => {", *(_read_asset(f"{n}.js") for n in SCRIPT_NAMES), "})();"]
+        ["'use strict';", "(() => {", *(_read_asset(f"{n}.js") for n in names), "})();"]
     )
     rules = [
         "default-src 'none'",
@@ -149,7 +148,6 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
         "title": html.escape(content["title"]),
         "style": style,
         "words": "".join(f"<p>{html.escape(text)}</p>" for text in sentences),
-        "live": "live" if live else "still",
         "data": data,
         "script": script,
     }

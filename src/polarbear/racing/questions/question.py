@@ -120,8 +120,8 @@ class Question:
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
         >>> for question in (pb.ParetoSet(), pb.PaperParetoSet()):
         ...     print(question.read_posterior(posterior).verdicts[1])
-        a2 is replaceable by a1 (P > 0.999)
-        a2 is dominated by a1 (P > 0.999)
+        a2 is replaceable by a1 (> 99 %)
+        a2 is dominated by a1 (> 99 %)
         """
         return posterior.verdict(self.certainty)
 

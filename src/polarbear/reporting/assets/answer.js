@@ -21,7 +21,7 @@ function drawAnswer() {
     type: "button", class: "chip", "data-value": name, on: { click: () => byId("instances").scrollIntoView() },
   }, html("bdi", {}, `${shortened(name, 30)}: `), marked(code))));
   byId("lead").replaceChildren(
-    html("p", {}, ...(classes ? ["Over all instances together: ", ...headline(ranking), " "] : []), ...certainty(ranking, now), ...exceptions(first.code, now)),
+    html("p", {}, ...(classes ? ["Over all instances together: ", ...headline(ranking, "run ", marked), " "] : []), ...certainty(ranking, now), ...exceptions(first.code, now)),
     ...hangsOnScale(ranking, now));
   drawCautions(first.code);
   drawTable(ranking);
@@ -37,10 +37,10 @@ function contenders(ranking) {
   return { some: ordered.slice(0, MAX_NAMED), more: Math.max(ordered.length - MAX_NAMED, 0) };
 }
 
-function headline(ranking) {
-  if (isClear(ranking)) return ["Run ", coloured(ranking[0].code), "."];
+function headline(ranking, verb = "Run ", look = coloured) {
+  if (isClear(ranking)) return [verb, look(ranking[0].code), "."];
   const { some, more } = contenders(ranking);
-  const names = some.map(({ code }) => coloured(code));
+  const names = some.map(({ code }) => look(code));
   if (more) names.push(`${more} more`);
   return [...names.slice(0, -1).flatMap((name, k) => (k ? [", ", name] : [name])), " or ", names.at(-1), "."];
 }

@@ -106,6 +106,7 @@ function placeBudget() {
   byId("scale").hidden = !canBeLog();
   byId("scale").value = logTime() ? "log" : "linear";
   byId("risk").value = state.risk;
+  byId("numbers").hidden = single || !shown.length;
   byId("unit").textContent = shown.length ? unit().trim() : "";
   for (const chip of byId("kinds").children) {
     const kind = chip.dataset.value, label = { upto: [KINDS.upto, now.high], exactly: [KINDS.exactly, now.at] }[kind];

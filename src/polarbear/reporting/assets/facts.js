@@ -6,8 +6,9 @@ function drawFacts(root, facts) {
 
 function drawHead() {
   document.title = model.title;
-  const fact = ([text, tone]) => (tone ? html("button", { type: "button", class: `quiet ${tone}`, on: { click: () => byId("table").scrollIntoView() } }, text) : text);
-  byId("facts").replaceChildren(html("strong", { id: "title" }, model.title), ...model.facts.flatMap((one, k) => [k ? " · " : " ", fact(one)]));
+  const fact = ([text, tone], k, all) => html("span", {}, tone
+    ? html("button", { type: "button", class: `quiet ${tone}`, on: { click: () => byId("table").scrollIntoView() } }, text) : text, k < all.length - 1 ? " · " : "");
+  byId("facts").replaceChildren(html("strong", { id: "title" }, model.title), ...model.facts.flatMap((one, k, all) => [" ", fact(one, k, all)]));
   if (model.ratings) return;
   byId("choice").textContent = model.verdict.summary;
   byId("lead").replaceChildren();

@@ -42,35 +42,3 @@ function keepingFocus(draw) {
     byId(home).querySelector(`[data-value="${CSS.escape(value)}"]`)?.focus();
   }
 }
-
-// A live page loads new data, and shows the time of the last ones.
-const POLL_MILLISECONDS = 2000;
-
-function heading(content) {
-  const last = content.last_event ? ` The race last wrote an event at ${content.last_event}.` : "";
-  return content.ended ? `The race has ended (${content.ended}): as of ${content.made}.${last}` : `Live: as of ${content.made}.${last}`;
-}
-
-async function listen() {
-  const says = byId("live");
-  const content = await news();
-  says.hidden = false;
-  says.classList.toggle("lost", !content);
-  says.textContent = content ? heading(content) : `No answer from the server: this is as of ${model.made}.`;
-  setTimeout(listen, POLL_MILLISECONDS);
-  if (content && content.identity !== model.identity) {
-    model = opened(content);
-    keepingFocus(drawAll);
-  }
-}
-
-async function news() {
-  try {
-    const answer = await fetch("data.json", { cache: "no-store" });
-    return answer.ok ? await answer.json() : null;
-  } catch {
-    return null;
-  }
-}
-
-if (document.querySelector("main").dataset.mode === "live") listen();

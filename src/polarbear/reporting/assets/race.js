@@ -17,7 +17,7 @@ const roundScale = (race, width, right) => scaleOf(1, race.rounds.share.length, 
 
 function roundAxis(x, race, width, right, bottom, title) {
   const rounds = race.rounds.share.length;
-  const ticks = evenTicks(1, rounds, Math.max(3, Math.floor(width / 110))).filter(Number.isInteger);
+  const ticks = evenTicks(1, rounds, Math.max(4, Math.floor(width / 110))).filter(Number.isInteger);
   return [
     ticks.map((tick) => [
       svg("line", { class: "mark", x1: x(tick), x2: x(tick), y1: bottom, y2: bottom + 5 }),
@@ -107,18 +107,21 @@ function drawSettled(race, width) {
 
 const listedInstances = (names) => names.length ? `${plural(names.length, "instance")}: ${shortened(names.join(", "), 40)}` : "";
 
+const scrolling = (label) => ({ class: "scroll", tabindex: 0, role: "region", "aria-label": label });
+
 function drawOut(race) {
   if (!race.out.length) return html("p", {}, "No algorithm has been eliminated.");
+  const hangs = race.out.some(({ decisive }) => decisive.length);
   const rows = race.out.map(({ round, algorithm, by, probability, decisive }) => html("tr", {},
     html("td", { class: "number" }, round),
     html("th", { scope: "row" }, labelled(algorithm)),
     html("td", {}, labelled(by)),
     html("td", { class: "number" }, probability === null ? "" : share(probability)),
-    html("td", { title: decisive.join(", ") }, listedInstances(decisive))));
+    ...(hangs ? [html("td", { title: decisive.join(", ") }, listedInstances(decisive))] : [])));
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Eliminated algorithms."), " ",
-      html("span", { class: "soft" }, "Depends on: the fewest instances without which it would not be dominated.")),
-    html("div", { class: "scroll" }, html("table", { id: "eliminated", class: "narrow" }, html("thead", {}, html("tr", {},
-      ...[["round", "number"], ["eliminated", ""], ["by", ""], ["P", "number"], ["depends on", ""]].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+      html("span", { class: "soft" }, hangs ? "Depends on: the fewest instances without which it would not be dominated." : "")),
+    html("div", scrolling("Eliminated algorithms"), html("table", { id: "eliminated", class: "narrow" }, html("thead", {}, html("tr", {},
+      ...[["round", "number"], ["eliminated", ""], ["by", ""], ["P", "number"], ...(hangs ? [["depends on", ""]] : [])].map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
     html("tbody", {}, ...rows))));
 }
 
@@ -137,6 +140,6 @@ function drawAllocation(race) {
   const head = [["algorithm", ""], ["", ""], [model.clock === "time" ? "time" : model.clock, "number"], ["runs", "number"], ["instances", "number"],
     ...(anyFailed ? [["failed", "number"]] : [])];
   return html("figure", {}, html("figcaption", {}, html("strong", {}, "Cost by algorithm.")),
-    html("div", { class: "scroll" }, html("table", { class: "narrow" }, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
+    html("div", scrolling("Cost by algorithm"), html("table", { class: "narrow" }, html("thead", {}, html("tr", {}, ...head.map(([text, look]) => html("th", { scope: "col", class: look }, text)))),
       html("tbody", {}, ...rows))));
 }

@@ -15,6 +15,9 @@ function isColoured(code) {
   return may !== state.shown.has(model.algorithms[code]);
 }
 
+const GREY = { "--light": "#b4b9bf", "--dark": "#5c6066" };
+const shownTint = (code) => (isColoured(code) ? tint(code) : GREY);
+
 // Those in colour are drawn last, on top.
 const visible = () => model.mean.map((_, code) => code).sort((a, b) => isColoured(a) - isColoured(b) || a - b);
 

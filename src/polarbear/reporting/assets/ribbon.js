@@ -73,8 +73,12 @@ function ribbonTicks(ribbon, at, x, y) {
 
 let cellAt = null;
 
+let pastRibbon = () => null;   // of the round of a race that the reader looks at
+
+const shownRibbon = () => pastRibbon() ?? ribbonOf(model.ribbons);
+
 function drawRibbon() {
-  const root = byId("ribbon"), width = root.clientWidth, ribbon = ribbonOf(model.ribbons);
+  const root = byId("ribbon"), width = root.clientWidth, ribbon = shownRibbon();
   if (!width) return;
   const picture = ribbonPicture(ribbon, width, margins(width), 44, true);
   root.replaceChildren(picture, html("div", { class: "tip", id: "ribbon-tip", role: "status", hidden: true }));
@@ -100,7 +104,7 @@ function stopAt(t) {
 
 // The three most likely at a time, beside the pointer.
 function showCell(t) {
-  const tip = byId("ribbon-tip"), ribbon = ribbonOf(model.ribbons);
+  const tip = byId("ribbon-tip"), ribbon = shownRibbon();
   cellAt = t;
   if (!tip) return;
   tip.hidden = t === null;

@@ -22,7 +22,7 @@ function drawTable(ranking) {
   field.placeholder = `Find among ${model.algorithms.length.toLocaleString("en-US")} algorithms`;
   field.oninput = () => { state.find = field.value.trim(); drawTable(ranking); };
   const few = shortList(byId("all-rows"), "rows", rows.length, FEW_ROWS, "algorithms", () => drawTable(ranking));
-  const head = [["algorithm", ""], ["", ""], ["P(best) over time", ""], ["when", ""], ["worth running", "number"], ["rating for this budget", ""], ...(hasRuns() ? [["runs ended well", "number"]] : [])];
+  const head = [["algorithm", ""], ["", ""], ["P(best) over time", ""], ["when", ""], ["worth running", "number"], ["rating for this budget", "value"], ...(hasRuns() ? [["runs ended well", "number"]] : [])];
   const held = document.activeElement?.dataset?.value;
   const had = byId("table").contains(document.activeElement);
   byId("table").replaceChildren(
@@ -39,14 +39,17 @@ function tableRow(code, value, most) {
     html("th", { scope: "row" }, html("button", {
       type: "button", class: "algorithm", "data-value": `a${code}`, title: model.algorithms[code], "aria-pressed": String(isColoured(code)),
       on: { click: () => { toggled(state.shown, model.algorithms[code]); drawPlot(); drawAnswer(); } },
-    }, html("span", { class: "dab tinted", look: tint(code) }), named(code))),
+    }, html("span", { class: "dab tinted", look: shownTint(code) }), named(code))),
     html("td", { class: "said" }, html("span", { class: `badge ${row.tone}` }, unbroken(row.badge))),
-    html("td", { class: "strip" }, strip(code)),
+    html("td", { class: canLead(code) ? "strip" : "strip never" }, strip(code)),
     html("td", { class: "when" }, unbroken(row.when), html("span", { class: "hidden" }, ` ${row.text}`)),
     html("td", { class: "number", "data-says": "worth running " }, row.probability === null ? "–" : unbroken(share(row.probability))),
-    html("td", { class: "value" }, value ? interval(value, most) : "–"),
+    html("td", { class: "value", "data-says": "rating " }, value ? interval(value, most) : "–"),
     hasRuns() && html("td", { class: "number", "data-says": "runs ended well " }, ended(row)));
 }
+
+const MIN_DRAWN = 0.02;
+const canLead = (code) => code < model.n && model.best[code].some((p) => p >= MIN_DRAWN);
 
 function strip(code) {
   if (code >= model.n) return "";
@@ -55,7 +58,7 @@ function strip(code) {
     svg("rect", { class: "empty", width: STRIP, height: 14 }),
     model.times.map((_, t) => {
       const p = model.best[code][t], from = single ? 0 : x(edges[t]), to = single ? STRIP : x(edges[t + 1]);
-      return p >= 0.02 && svg("rect", { class: "cell tinted", x: from.toFixed(1), width: (to - from + 0.4).toFixed(1), height: 14, "fill-opacity": p.toFixed(2), look: tint(code) });
+      return p >= MIN_DRAWN && svg("rect", { class: "cell tinted", x: from.toFixed(1), width: (to - from + 0.4).toFixed(1), height: 14, "fill-opacity": p.toFixed(2), look: tint(code) });
     }));
 }
 
@@ -65,8 +68,8 @@ function interval(one, most) {
     : `${figure(one.expected)}: another algorithm is ahead at all times in every draw`;
   return html("span", { class: "measure", title: says }, svg("svg", { class: "interval", width: 90, height: 14, viewBox: "0 0 90 14", role: "img", "aria-label": says },
     svg("line", { class: "grid", x1: 4, x2: 86, y1: 7, y2: 7 }),
-    one.shown && svg("line", { class: "whisker tinted", x1: x(one.shown.low), x2: x(one.shown.high), y1: 7, y2: 7, look: tint(one.code) }),
-    svg("circle", { class: "dot tinted", cx: x(one.expected), cy: 7, r: 4, look: tint(one.code) })), html("span", {}, unbroken(share(one.expected))));
+    one.shown && svg("line", { class: "whisker tinted", x1: x(one.shown.low), x2: x(one.shown.high), y1: 7, y2: 7, look: shownTint(one.code) }),
+    svg("circle", { class: "dot tinted", cx: x(one.expected), cy: 7, r: 4, look: shownTint(one.code) })), html("span", {}, unbroken(share(one.expected))));
 }
 
 // "57 / 60", and a bar by status if some runs failed.

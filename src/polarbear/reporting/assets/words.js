@@ -51,8 +51,8 @@ function share(p) {
 
 const shareRange = (low, high) => (share(low) === share(high) ? share(low) : `${share(low).replace(" %", "")} to ${share(high)}`);
 
-// Lines do not break inside "P > 0.999" or before "%".
-const unbroken = (text) => text.replace(/P ([=<>])/g, "P\u00a0$1").replace(/([=<>]) (?=\d)/g, "$1\u00a0").replace(/(\d) %/g, "$1\u00a0%");
+// Lines do not break inside "> 99 %".
+const unbroken = (text) => text.replace(/([=<>]) (?=\d)/g, "$1\u00a0").replace(/(\d) %/g, "$1\u00a0%");
 
 const plural = (count, noun) => `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 
