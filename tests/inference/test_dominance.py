@@ -253,9 +253,7 @@ def test_a_verdict_says_if_only_the_dominator_is_uncertain():
     for certainty in (0.95, 0.97):  # likely replaceable, and not certain by whom
         found = str(posterior.verdict(certainty)).splitlines()
         assert said.replace("dominated", "replaceable") in found
-    sure = (
-        "c is undecided (4 % that it is a member): closest to dominating it is a (60 %)."
-    )
+    sure = "c is undecided (4 % that it is a member): closest to dominating it is a (60 %)."
     assert sure in str(posterior.paper_verdict(0.97)).splitlines()
 
 

@@ -400,7 +400,7 @@ class Posterior(FrozenRecord):
         a1 is a member of the Pareto set (> 99 %): most likely the best at both times, 0 and 1.
         a2 is dominated by a1 at both times, 0 and 1 (> 99 %).
         1 of 2 algorithms stays in the anytime Pareto set. Probability that any exclusion is wrong:
-        < 0.001.
+        < 1 %.
         """
 
         def state(posterior: Posterior) -> tuple[Verdict, ...]:
