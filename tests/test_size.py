@@ -13,13 +13,13 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 7610,
-    "readers": 5040,
-    "data": 3890,
-    "racing": 3870,
+    "readers": 5030,
+    "data": 3880,
+    "racing": 3860,
     "running": 3470,
     "plots": 2560,
     "cli": 2350,
-    "store": 2230,
+    "store": 2220,
     "selection": 1160,
     "design": 1060,
     "reporting": 1050,
