@@ -30,6 +30,7 @@ from polarbear.cli.options import (
     add_source_argument,
     check_clock,
     parse_feature,
+    parse_number_or_text,
     parse_probability,
     parse_time,
 )
@@ -280,6 +281,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
     _add_losses_option(parser)
     parser.add_argument(
         "--risk",
+        type=parse_number_or_text,
         default="expected",
         metavar="RISK",
         help="what to maximise: the 'expected' value, the probability to be the 'best', or a "
@@ -342,7 +344,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
     selection = polarbear.select(
         ratings,
         _make_preference(arguments),
-        risk=_parse_risk(arguments.risk),
+        risk=arguments.risk,
         sure=arguments.sure,
         size=1 if arguments.size is None else arguments.size,
         among=arguments.among,
@@ -406,13 +408,6 @@ def _make_log_normal(time: float) -> Any:
     normal = NormalDist(math.log(time), math.log(2) / 1.96)
     stops = [math.exp(normal.inv_cdf((k + 0.5) / 200)) for k in range(200)]
     return replace(preferences.distribution(stops), says=f"around {time:,g}, within a factor of 2")
-
-
-def _parse_risk(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _add_report(commands: argparse._SubParsersAction) -> None:
