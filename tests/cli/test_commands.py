@@ -787,3 +787,14 @@ def test_a_prior_of_the_paper_takes_time_as_it_is_unless_a_warp_is_given(said, m
     prior = get_model(make_parser().parse_args(asked)).prior
     assert prior.warp == meant
     assert pb.PaperParetoSet(fit={"prior": parse_prior(said)}).model.prior == prior
+
+
+def test_select_looks_for_a_schedule(capsys):
+    assert main(["select", "--example", "--at", "5000", "--schedule", "2"]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("run CMA-ES")
+    assert "on instances held out" in text
+    assert main(["select", "--example", "--final", "--schedule", "2", "--json"]) == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert plain["steps"][-1][1] is None
+    assert 0 <= plain["probability"] <= 1

@@ -272,6 +272,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
             "select --example --between 3000 10000",
             "select race.db --around 1h --sure 0.95",
             "select ratings.json --at 500 --size 2 --no-repeats",
+            "select results/ --direction minimize --at 60 --schedule 2 --score solved",
             "select selector.npz --at 60 --features variables=2000 --features density=0.1",
         ),
         run=_run_select,
@@ -300,6 +301,19 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "--repeats",
         action=argparse.BooleanOptionalAction,
         help="whether --size may take an algorithm twice, which helps if its runs differ by seed",
+    )
+    parser.add_argument(
+        "--schedule",
+        type=int,
+        metavar="STEPS",
+        help="look for at most so many algorithms to run one after the other within the budget",
+    )
+    parser.add_argument(
+        "--score",
+        choices=("wins", "solved", "par10"),
+        default="wins",
+        help="what a schedule maximises: the share of algorithms that it beats, the share of "
+        "instances that it solves (that have a value at all), or minus the PAR10 score (wins)",
     )
     parser.add_argument(
         "--features",
@@ -338,7 +352,31 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _run_schedule(arguments: argparse.Namespace) -> int:
+    source = get_source(arguments)
+    if detect_kind(source) in ("posterior", "ratings", "selector"):
+        raise DataError(
+            f"--schedule needs runs, and {source} has none: pass results or the store of a race"
+        )
+    runs = load_runs(arguments)
+    check_clock(runs.clock, *(arguments.between or ()), arguments.at, arguments.around)
+    budget = arguments.at if arguments.at is not None else _make_preference(arguments)
+    if arguments.final:
+        budget = float(runs.until.max())
+    found = polarbear.schedule(
+        runs if arguments.among is None else runs.filter(algorithms=arguments.among),
+        budget,
+        steps=arguments.schedule,
+        score=arguments.score,
+        seed=arguments.seed,
+    )
+    print_answer(arguments, found, {**found.to_plain(), "worth_it": found.is_worth_it}, runs=runs)
+    return 0
+
+
 def _run_select(arguments: argparse.Namespace) -> int:
+    if arguments.schedule is not None:
+        return _run_schedule(arguments)
     ratings = load_ratings(arguments)
     check_clock(ratings.clock, *(arguments.between or ()), arguments.at, arguments.around)
     selection = polarbear.select(
