@@ -20,7 +20,7 @@ BUDGETS = {
     "plots": 2560,
     "cli": 2380,
     "store": 2220,
-    "selection": 1530,
+    "selection": 1540,
     "design": 1060,
     "reporting": 1050,
     "coordinator": 780,

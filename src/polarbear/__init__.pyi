@@ -48,8 +48,6 @@ from polarbear.running.solvers.instances import Instances as Instances
 from polarbear.running.solvers.setup import Limits as Limits
 from polarbear.selection import preferences as preferences
 from polarbear.selection.decision import select as select
-from polarbear.selection.schedules import schedule as schedule
-from polarbear.selection.value_of_time import value_of_time as value_of_time
 from polarbear.store.opening import open_store as open_store
 
 __version__: str

@@ -363,7 +363,7 @@ def _run_schedule(arguments: argparse.Namespace) -> int:
     budget = arguments.at if arguments.at is not None else _make_preference(arguments)
     if arguments.final:
         budget = float(runs.until.max())
-    found = polarbear.schedule(
+    found = polarbear.selection.schedule(
         runs if arguments.among is None else runs.filter(algorithms=arguments.among),
         budget,
         steps=arguments.schedule,
