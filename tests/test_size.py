@@ -14,8 +14,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 7610,
     "readers": 5030,
-    "data": 3880,
-    "racing": 3860,
+    "data": 3870,
+    "racing": 3870,
     "running": 3470,
     "plots": 2560,
     "cli": 2380,
