@@ -15,7 +15,6 @@ from polarbear.coordinator.gate import gate as gate
 from polarbear.coordinator.run_race import race as race
 from polarbear.data import grid as grid
 from polarbear.data import targets as targets
-from polarbear.data.losses import losses as losses
 from polarbear.data.rankings import Rankings as Rankings
 from polarbear.data.rankings import rank as rank
 from polarbear.data.run import Run as Run
@@ -29,6 +28,7 @@ from polarbear.inference.verdicts import Verdict as Verdict
 from polarbear.racing.assessing import assess as assess
 from polarbear.racing.assessing import assess_classes as assess_classes
 from polarbear.racing.budget import Budget as Budget
+from polarbear.racing.power import plan as plan
 from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet as PaperParetoSet

@@ -95,11 +95,11 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     finished = pb.fit(pb.read(folder, ended="finished", **NAMES), times=TIMES)
     readings = {"finished": finished, "cut": cut}
     statuses = {
-        ended: {one.algorithm: one.kind for one in reading.verdicts()}
+        ended: {one.algorithm: one.stance for one in reading.verdicts()}
         for ended, reading in readings.items()
     }
     assert statuses["finished"] != statuses["cut"]
-    assert {one.algorithm: one.kind for one in posterior.verdicts()} == statuses["finished"]
+    assert {one.algorithm: one.stance for one in posterior.verdicts()} == statuses["finished"]
     first = str(posterior.verdict()).splitlines()[0]
     assert first.startswith("The answer hangs on how runs ended.")
     some = f"{N_INSTANCES} of {N_INSTANCES} runs of NelderMead end before the others"
@@ -127,7 +127,7 @@ def test_one_word_says_it_on_the_command_line_and_in_frames(folder, capsys):
     times = ["--times", ",".join(f"{time:g}" for time in TIMES)]
     assert main(["analyse", str(folder), *names, *times]) == 0
     text = capsys.readouterr().out
-    assert text.index("hangs on how runs ended") < text.index(" is a member")
+    assert text.index("hangs on how runs ended") < text.index("algorithms stay")
     assert "--ended on the command line" in text
     assert main(["analyse", str(folder), *names, *times, "--json", "--ended", "finished"]) == 0
     assert '"cautions": []' in capsys.readouterr().out

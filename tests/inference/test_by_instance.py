@@ -265,7 +265,7 @@ class TestClasses:
         posterior = pb.fit(rankings, classes="family")
         for name, said in zip(("easy", "hard"), posterior.verdict().splitlines(), strict=False):
             for status in posterior.on(name).verdicts():
-                kind = {"member": "in the anytime Pareto set", "equivalent": "equivalent to"}
+                kind = {"member": "worth running", "equivalent": "tied with"}
                 parts = said.split(": ")[1].split("; ")[:-1]
                 mine = [part for part in parts if status.algorithm in part]
                 assert len(mine) == (status.kind != "dominated")

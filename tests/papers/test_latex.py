@@ -40,11 +40,11 @@ def recorded():
 def test_a_table_has_the_numbers_of_the_posterior(posterior):
     table = pb.papers.to_latex(posterior)
     rows = {row[0]: row[1:] for row in cells(table)}
-    assert rows["a1"][:2] == ["member", "> 0.999"]
+    assert rows["a1"][:2] == ["worth running", "> 0.999"]
     assert rows["a1"][2] == r"\num{10}"
     assert rows["a2"][2] == r"\num{2500}--\num{40000}"
     assert [*rows][-1] == "a3"
-    assert rows["a3"][0].startswith("dominated by a")
+    assert rows["a3"][0].startswith("replaceable by a")
     mean, deviation = posterior.mean("a1"), posterior.ratings[..., 0].std(axis=0)
     for cell, value, spread in zip(rows["a1"][3:], mean, deviation, strict=True):
         shown, digits = re.fullmatch(r"([\d.]+)\((\d+)\)", cell).groups()
@@ -88,15 +88,17 @@ def test_characters_of_latex_are_escaped():
 
 
 def test_the_paragraph_of_a_posterior_has_its_numbers(posterior):
-    text = pb.papers.describe_methods(posterior, certainty=0.9, epsilon=0.02)
+    text = pb.papers.describe_methods(posterior, certainty=0.9, margin=0.2)
     assert text.startswith(
         "We compared 3 algorithms on 120 instances at 3 times from 10 to 40,000 evaluations with "
         f"PolarBear {pb.__version__} (numpy {np.__version__}, "
     )
-    for part in (posterior.prior, "0.9 or more", "within 0.02 of one half", "{a1, a2}"):
+    rule = "at least 30% of them on each stretch of 10%"
+    for part in (posterior.prior, "0.9 or more", rule, "{a1, a2}"):
         assert part in text
-    assert text.endswith("wrongly called dominated with posterior probability < 0.001.")
-    assert "At least one" not in pb.papers.describe_methods(pb.fit(rankings(0 * TRUTH)))
+    assert text.endswith("wrongly called replaceable with posterior probability < 0.001.")
+    equal = pb.fit(rankings(0 * TRUTH))
+    assert "At least one" not in pb.papers.describe_methods(equal, certainty=0.999)
 
 
 @pytest.mark.parametrize(

@@ -192,11 +192,12 @@ def test_the_draw_of_instances_does_not_depend_on_their_order():
 def test_a_race_says_who_of_all_still_races_and_whether_instances_are_enough():
     race = drive(race_of(("good", "twin", "bad"), instances=[f"f{k}" for k in range(10)]))
     assert "race of 3 algorithms" in str(race)
-    assert "2 of 3 remain, 1 pair open\n  remaining   good, twin\n" in str(race)
-    assert "no unused instance left" in str(race)
+    assert "2 of 3 remain, 1 pair open\n" in str(race)
+    assert "bad is dominated by " in str(race)
+    assert str(race).count("no unused instance left") == 1
     race.offer(["f10"])
     assert race.ask()
-    assert "2 of 3 still race, 1 pair open\n  racing      good, twin\n" in str(race)
+    assert "2 of 3 still race, 1 pair open\n" in str(race)
     assert str(race_of(("good", "twin"))).startswith("race of 2 algorithms after 0 rounds, 1 pair")
 
 

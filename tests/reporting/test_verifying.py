@@ -16,7 +16,7 @@ RACES = {
     "default": {},
     "paper": {"question": pb.PaperParetoSet()},
     "overlap": {"budget": pb.Budget(overlap=1, batch=(4, 16))},
-    "baseline": {"question": pb.NoWorse("a1", epsilon=0.1)},
+    "baseline": {"question": pb.NoWorse("a1")},
     "limits": {"budget": pb.Budget(runs=120, retries=1)},
 }
 

@@ -39,6 +39,7 @@ from polarbear.errors import DataError
 
 if TYPE_CHECKING:
     from polarbear.data.losses import Losses
+    from polarbear.inference.findings import Findings
 
 EXIT_NOT_MET = 3
 """Exit code of ``select --sure`` if the choice is the best with a smaller probability."""
@@ -59,8 +60,9 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         commands,
         "analyse",
         "which algorithms are worth running, and when?",
-        "Reads results, rates the algorithms over time, and prints which of them belong to the "
-        "anytime Pareto set: those that no other algorithm beats at every time.",
+        "Reads results, rates the algorithms over time, and prints which of them are worth "
+        "running: those that no other algorithm replaces. Who replaces another one is better on "
+        "average over all times, and on no tenth of the time axis worse by more than a margin.",
         positionals="SOURCE",
         examples=(
             "analyse --example --report report.html --open",
@@ -116,7 +118,7 @@ def _count_losses(
         raise DataError("--losses is about values at times: leave out --targets")
     shown = sorted({float(times[round(k * (len(times) - 1) / 2)]) for k in range(3)})
     runs = load_runs(arguments) if runs is None else runs
-    return polarbear.losses(runs, shown, measure=arguments.losses, among=among)
+    return polarbear.selection.losses(runs, shown, measure=arguments.losses, among=among)
 
 
 def _add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -150,11 +152,9 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     if arguments.over_time and not is_paper:
         raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
     runs, posterior = load_posterior(arguments)
-    rule: Any = {}
-    if is_paper:
-        question = polarbear.PaperParetoSet(arguments.over_time or "temporal")
-        rule = {"elimination": question.elimination, "resolution": question.resolution}
-    verdict = posterior.verdict(arguments.certainty, **rule)
+    question: Any = getattr(polarbear, arguments.question or "ParetoSet")
+    options = {"over_time": arguments.over_time or "temporal"} if is_paper else {}
+    verdict = question(certainty=arguments.certainty, **options).read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
     if arguments.save:
         _save_posterior(posterior, arguments.save)
@@ -165,7 +165,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "",
         str(verdict),
         "",
-        _format_table(posterior),
+        _format_table(posterior, verdict),
     ]
     lines += ["", str(losses)] if losses else []
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
@@ -177,7 +177,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "instances": posterior.instances,
         "certainty": arguments.certainty,
         "pareto": [one.algorithm for one in verdict.verdicts if one.is_candidate],
-        "in_pareto": posterior.prob_in_pareto(),
+        "in_pareto": dict(zip(verdict.algorithms, verdict.worth, strict=True)),
         "mistaken": verdict.mistaken,
         "cautions": verdict.cautions,
         "runs": {one.algorithm: one.counts for one in posterior.ends},
@@ -196,22 +196,23 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _format_table(posterior: "polarbear.Posterior") -> str:
-    """Return a table of P(in the Pareto set) of each algorithm, and P(best) at a few times."""
+def _format_table(posterior: "polarbear.Posterior", found: "Findings") -> str:
+    """Return a table of P(worth running) of each algorithm, and P(best) at a few times."""
     from polarbear._text import format_time, format_unit
 
-    times, best, in_pareto = posterior.times, posterior.prob_best(), posterior.prob_in_pareto()
+    times, best = posterior.times, posterior.prob_best()
+    worth = dict(zip(found.algorithms, found.worth.tolist(), strict=True))
     shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(in the set)", *(format_time(times[k], posterior.clock) for k in shown)]
+    head = ["", "P(worth running)", *(format_time(times[k], posterior.clock) for k in shown)]
     rows = [
         [
             name,
-            _format_probability(in_pareto[name]),
+            _format_probability(worth[name]),
             *(_format_probability(best[k, code]) for k in shown),
         ]
         for code, name in enumerate(posterior.algorithms)
     ]
-    rows.sort(key=lambda row: -in_pareto[row[0]])
+    rows.sort(key=lambda row: -worth[row[0]])
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
     unit = f" ({format_unit(posterior.clock)})" if format_unit(posterior.clock) else ""
     above = f"{'':{widths[0] + widths[1] + 4}}P(best) at time{unit}"
@@ -476,7 +477,7 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--certainty",
         type=parse_probability,
-        help="required probability of a statement (0.99, or as in the race)",
+        help="required probability of a statement (0.95, or as in the race)",
     )
     add_fit_options(parser)
     add_seed_option(parser)

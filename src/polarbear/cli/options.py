@@ -23,6 +23,8 @@ REPEATABLE = "may be repeated"
 
 RESULTS_HELP = "results (a file, folder or archive)"
 
+INSTANCES_HELP = "the number of instances of a data set or race (as many as yours)"
+
 OUTPUT_HELP = "the file or folder to write"
 
 STORE_HELP = "the store of a race: a file, or a postgresql:// URL; it may be in use"
@@ -493,8 +495,8 @@ def add_certainty_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certainty",
         type=parse_probability,
-        default=0.99,
-        help="required probability of a statement (0.99)",
+        default=0.95,
+        help="required probability of a statement (0.95)",
     )
 
 

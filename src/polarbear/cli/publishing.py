@@ -35,7 +35,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
     cite.add_argument(
         "--certainty",
         type=parse_probability,
-        help="required probability of a statement about a posterior (0.99)",
+        help="required probability of a statement about a posterior (0.95)",
     )
     add_json_option(cite)
     supplement = add_command(

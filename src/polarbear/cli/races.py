@@ -1,7 +1,8 @@
-"""Commands that run solvers: check, race, worker, gate."""
+"""Commands that run solvers: check, plan, race, worker, gate."""
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -10,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
+    INSTANCES_HELP,
     add_command,
     add_json_option,
     add_output_options,
@@ -23,9 +25,11 @@ from polarbear.cli.options import (
 from polarbear.cli.output import (
     check_output_path,
     escape_output,
+    fit_facts,
     format_command,
     format_json,
     hide_passwords,
+    print_conclusion,
     print_error,
 )
 from polarbear.errors import DataError
@@ -43,6 +47,7 @@ STORE_HELP = "where to save the race, in place of `store` in a file: the same co
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the commands of this module to the parser."""
     _add_check(commands)
+    _add_plan(commands)
     _add_race(commands)
     _add_worker(commands)
     _add_gate(commands)
@@ -137,7 +142,8 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             result = run()
     with result:
         if not arguments.json:
-            print(escape_output("\n".join(map(str, [result, *result.verdicts()]))))
+            print(escape_output(fit_facts(result)))
+            print_conclusion(result.status, shlex.quote(store))
         else:
             plain = result.status.to_dict() | {"store": {"name": hide_passwords(store)}}
             plain["provenance"] = collect_provenance(arguments, posterior=result.posterior)
@@ -160,7 +166,7 @@ def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | 
 
         named = hide_passwords(store)
         hint = f"Ctrl-C stops; the same command resumes. In a browser: polarbear serve {named}"
-        with Screen(f"race {Path(arguments.file).name}", hint) as screen:
+        with Screen(Path(arguments.file).name, hint) as screen:
             yield screen
 
 
@@ -217,7 +223,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
     parser = add_command(
         commands,
         "gate",
-        "test that a new version of a program is no worse than the old one, at every budget",
+        "test that a new version of a program is no worse than the old one, at any budget",
         "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not run.",
         positionals="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
         examples=(GATE_EXAMPLE,),
@@ -234,7 +240,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         )
     add_output_options(parser)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
-    add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
+    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
     add("--certainty", type=float, default=0.95, help="the certainty of the answer (0.95)")
     add(
         "--reuse",
@@ -272,7 +278,7 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             direction=arguments.direction,
             question=NoWorse(
                 OLD,
-                epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
+                margin=0.1 if arguments.margin is None else arguments.margin,
                 certainty=arguments.certainty,
             ),
             budget=Budget(runs=arguments.max_runs),
@@ -354,6 +360,56 @@ def _run_check(arguments: argparse.Namespace) -> int:
     }
     print_answer(arguments, checks, plain)
     return 1 if checks.problems else 0
+
+
+def _add_plan(commands: argparse._SubParsersAction) -> None:
+    parser = add_command(
+        commands,
+        "plan",
+        "what can a race prove, before it is run?",
+        "Simulates duels and decides them by the rule of the race. Nothing is run.",
+        positionals="[FILE]",
+        examples=("plan race.toml", "plan --instances 12 --algorithms 3"),
+        run=_run_plan,
+    )
+    parser.add_argument("file", nargs="?", help="the TOML file of a race")
+    add = parser.add_argument
+    add("--instances", type=int, metavar="N", help=INSTANCES_HELP)
+    add("--algorithms", type=int, metavar="N", help="plan for N algorithms")
+    add("--certainty", type=float, help="the required certainty (0.95)")
+    add_json_option(parser)
+
+
+def _run_plan(arguments: argparse.Namespace) -> int:
+    from polarbear.racing.power import plan
+    from polarbear.racing.questions.pareto_set import ParetoSet
+    from polarbear.running.solvers.configuration import load
+
+    given: dict[str, Any] = {"question": ParetoSet()}
+    if arguments.file is not None:
+        race = load(arguments.file)
+        given = {
+            "instances": race.setup.instances.names,
+            "algorithms": list(race.setup.solvers),
+            "times": race.setup.times,
+            "question": race.question,
+            "budget": race.budget,
+            "clock": race.setup.clock,
+        }
+    if arguments.certainty is not None:
+        given["question"] = replace(given["question"], certainty=arguments.certainty)
+    for name in ("instances", "algorithms"):
+        number = getattr(arguments, name)
+        if number is not None:
+            given[name] = number
+        elif name not in given:
+            raise DataError(f"{name} are missing: pass a race file, or --{name} N")
+    planned = plan(**given)
+    plain = {"luck_lasts": planned.luck_lasts, "luck_is_new": planned.luck_is_new}
+    counts = {name: getattr(planned, name) for name in ("algorithms", "instances", "used", "times")}
+    certainty = planned.question.certainty
+    print_answer(arguments, fit_facts(planned), {**counts, "certainty": certainty, **plain})
+    return 0
 
 
 def _add_worker(commands: argparse._SubParsersAction) -> None:

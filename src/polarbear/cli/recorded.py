@@ -1,12 +1,14 @@
 """Commands that resample or replay results: calibration, replay."""
 
 import argparse
+import shlex
 from dataclasses import replace
 
 import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import choose_times, get_model, load_runs
 from polarbear.cli.options import (
+    INSTANCES_HELP,
     RESULTS_HELP,
     add_between_option,
     add_command,
@@ -19,6 +21,7 @@ from polarbear.cli.options import (
     add_source_argument,
     add_workers_option,
 )
+from polarbear.cli.output import fit_facts, get_option_name, print_conclusion
 from polarbear.errors import DataError
 
 
@@ -44,9 +47,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
     )
     add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
     add_fit_options(parser)
-    parser.add_argument(
-        "--instances", type=int, metavar="N", help="instances per data set (as many as yours)"
-    )
+    parser.add_argument("--instances", type=int, metavar="N", help=INSTANCES_HELP)
     parser.add_argument(
         "--replicates", type=int, default=100, metavar="N", help="number of data sets (100)"
     )
@@ -122,7 +123,7 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_question_options(parser)
     add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
-    add("--margin", type=float, help="ParetoSet: how much worse a rival may be (0.1)")
+    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
     add("--width", type=float, help="ParetoSet: on stretches of this share of the time axis (0.1)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
@@ -200,15 +201,27 @@ def _run_replay(arguments: argparse.Namespace) -> int:
         times=choose_times(runs, arguments),
         seed=arguments.seed,
     )
-    lines = [str(replayed), *(str(one) for one in replayed.verdicts())]
+    status = replayed.status.with_best(replayed.posterior)
     plain = {
-        **replayed.status.to_dict(),
+        **status.to_dict(),
         "used": replayed.used,
         "full": replayed.full,
         "saved": replayed.saved,
     }
-    print_answer(arguments, "\n".join(lines), plain, posterior=replayed.posterior, runs=runs)
+    print_answer(arguments, fit_facts(replayed), plain, posterior=replayed.posterior, runs=runs)
+    if not arguments.json:
+        print_conclusion(status, _format_source(arguments))
     return 0
+
+
+def _format_source(arguments: argparse.Namespace) -> str:
+    """Return the source as it was typed, with the options for reading it."""
+    words = [arguments.source] if arguments.example is None else ["--example", arguments.example]
+    for name in sorted(getattr(arguments, "given_options", ())):
+        values = getattr(arguments, name)
+        for value in values if isinstance(values, tuple) else (values,):
+            words += [get_option_name(name), str(value)]
+    return shlex.join(words)
 
 
 def _run_replays(

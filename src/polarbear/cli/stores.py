@@ -1,12 +1,14 @@
 """Commands about the store of a race: status, export, forget, merge, backup, repair."""
 
 import argparse
+import shlex
 from pathlib import PurePath
 
 import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import refuse_race_file
 from polarbear.cli.options import STORE_HELP, add_command, add_json_option
+from polarbear.cli.output import fit_facts, print_conclusion
 from polarbear.errors import DataError
 
 
@@ -140,7 +142,9 @@ def _run_status(arguments: argparse.Namespace) -> int:
         origins = store.origins() if arguments.verbose else None
     text = str(status) if origins is None else f"{status}\n{origins}"
     more = {} if origins is None else {"origins": origins.plain()}
-    print_answer(arguments, text, {**status.to_dict(), **more})
+    print_answer(arguments, fit_facts(text), {**status.to_dict(), **more})
+    if not arguments.json:
+        print_conclusion(status, shlex.quote(arguments.store))
     return 0
 
 

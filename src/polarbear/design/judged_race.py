@@ -35,6 +35,8 @@ COPY = "its runs are those of "
 class JudgedRace(SolverRace):
     """A race of candidates that stops as soon as the verdict about one of them is final."""
 
+    _shows_best = False  # which would take longer than the verdict
+
     def judge_with(self, make: Callable[[str], Solver], told: list[Run]) -> Self:
         """Give the race a function that makes the solver of a candidate, and all runs so far."""
         self.told = told  # reading the store for each candidate would take long

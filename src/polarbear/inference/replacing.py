@@ -18,18 +18,18 @@ no correction for the number of stretches, of looks, or of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, stdtr
+from scipy.special import betainc, logsumexp, stdtr
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
+from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, eliminate
 from polarbear.inference.e_values import find_heaviest, lead_bets, log_mixture, score_bets
-from polarbear.inference.verdicts import Verdict
+from polarbear.inference.verdicts import Verdict, pick_dominator
 from polarbear.priors.base import scale_times
 
 Ints = NDArray[np.intp]
@@ -76,6 +76,8 @@ class PairEvidence(NamedTuple):
     p_no_worse: Floats  # (S, n, n)
     p_better: Floats  # (n, n)
     lead: Floats  # (S, n, n): the mean lead of row, in standard errors
+    worse: Floats  # (S, n, n): log e-value that row is worse by more than the margin, if asked for
+    p_worse: Floats  # (S, n, n)
     instances: Floats  # (S, n, n): on which both are known on the whole stretch
     on_all_times: Floats  # (n, n): on which both are known at all times
 
@@ -91,6 +93,8 @@ class PairEvidence(NamedTuple):
             p_no_worse=np.ones(on_stretches),
             p_better=np.ones(shape),
             lead=np.zeros(on_stretches),
+            worse=np.zeros(on_stretches),
+            p_worse=np.ones(on_stretches),
             instances=np.zeros(on_stretches),
             on_all_times=np.zeros(shape),
         )
@@ -103,6 +107,16 @@ class PairEvidence(NamedTuple):
         """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
         return self.p_no_worse <= level, self.p_better <= level
 
+    def shows_worse(self, log_k: Floats, level: Floats | None) -> Bools:
+        """Return a mask (n, n): row is worse by more than the margin on some stretch.
+
+        The mean of the e-values over stretches shows it, whatever their dependence; at an end that
+        was known, so does a p-value below its level divided by their number.
+        """
+        n_stretches = len(self.worse)
+        shown = logsumexp(self.worse, axis=0) - np.log(n_stretches) >= log_k
+        return shown if level is None else shown | (self.p_worse.min(axis=0) * n_stretches <= level)
+
     def is_ahead_somewhere(self) -> Bools:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
         ahead: Bools = np.any(self.lead >= LIKELY_Z, axis=0)
@@ -110,11 +124,17 @@ class PairEvidence(NamedTuple):
 
 
 class Chances(NamedTuple):
-    """The probabilities that an algorithm replaces another one, and that it is worth running."""
+    """The probabilities of the claims of this module, and in which draws they hold."""
 
     algorithms: tuple[str, ...]
-    replaces: Floats  # (n, n): row replaces column
-    worth_running: Floats  # (n,): no other one replaces it
+    replaces: Floats  # (n, n): P(row replaces column)
+    tied: Floats  # (n, n): P(neither is worse than the other by more than the margin anywhere)
+    is_worth: Bools  # (draws, n): no other one replaces it
+
+    @property
+    def worth_running(self) -> Floats:
+        """P(no other algorithm replaces it), of each algorithm."""
+        return self.is_worth.mean(axis=0)
 
     def add_to(self, verdict: Verdict) -> Verdict:
         """Return the verdict with its probability, if the algorithm has runs."""
@@ -124,6 +144,60 @@ class Chances(NamedTuple):
             return verdict
         chance = self.replaces[rival, at] if verdict.kind == "dominated" else self.worth_running[at]
         return verdict._replace(probability=float(chance))
+
+    def find_replaced(self, certainty: float) -> Bools:
+        """Return a mask of the algorithms that one that stays replaces, with this certainty."""
+        return eliminate(self.replaces >= certainty, self.replaces)
+
+    def state_verdicts(self, certainty: float, margin: float | None) -> tuple[Verdict, ...]:
+        """Return the verdict about each algorithm: each claim has the certainty, or is none.
+
+        An algorithm that is tied with another one, and that no third one replaces, is called so:
+        which of the two is better on average may never be known.
+        """
+        out, worth = self.find_replaced(certainty), self.worth_running
+        tied = (self.tied >= certainty) & ~out & ~np.eye(len(out), dtype=bool)
+        verdicts: list[Verdict] = []
+        for k, name in enumerate(self.algorithms):
+            one = Verdict(name, "undecided", float(worth[k]), margin=margin)
+            by_others = float(self.replaces[~tied[k], k].sum())
+            if out[k]:
+                by = pick_dominator(self.replaces >= certainty, self.replaces, out, k)
+                sure = float(self.replaces[by, k])
+                one = one._replace(kind="dominated", rival=self.algorithms[by], probability=sure)
+            elif worth[k] >= certainty:
+                one = one._replace(kind="member")
+            elif tied[k].any() and by_others <= 1 - certainty:
+                rival = self.algorithms[int(np.argmax(np.where(tied[k], self.tied[k], -1.0)))]
+                one = one._replace(kind="equivalent", rival=rival)
+            elif len(self.algorithms) > 1:
+                chance = np.where(out, -0.5, self.replaces[:, k])
+                chance[k] = -1.0
+                one = one._replace(rival=self.algorithms[int(np.argmax(chance))])
+            verdicts.append(one)
+        return tuple(verdicts)
+
+
+class _ClaimCounts:
+    """Counts in how many draws each claim about each pair holds, and who is replaced in which."""
+
+    def __init__(self, algorithms: tuple[str, ...], n_draws: int) -> None:
+        n = len(algorithms)
+        self.algorithms = algorithms
+        self.replaces, self.tied = np.zeros((2, n, n))
+        self.is_replaced = np.zeros((n, n_draws), dtype=bool)
+
+    def add(self, first: Ints, second: Ints, no_worse: Any, better: Any) -> None:
+        """Add pairs, from masks (2, draws, pairs) of what holds for the first and the second."""
+        tied = (no_worse[0] & no_worse[1]).mean(axis=0)
+        for k, (row, column) in enumerate(((first, second), (second, first))):
+            replaces = no_worse[k] & better[k]
+            self.replaces[row, column] = replaces.mean(axis=0)
+            self.tied[row, column] = tied
+            np.logical_or.at(self.is_replaced, column, replaces.T)
+
+    def finish(self) -> Chances:
+        return Chances(self.algorithms, self.replaces, self.tied, ~self.is_replaced.T)
 
 
 def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) -> Chances:
@@ -146,25 +220,67 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
     drawn *= rankings.weight
     half_won, half_lost = rng.gamma(0.5, size=(2, n_draws, 1))
-    replaces, is_replaced = np.zeros((n, n)), np.zeros((n, n_draws), dtype=bool)
-    everything = slice(0, len(rankings.times))
+    everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-        holds = np.ones((2, n_draws, len(duels.first)), dtype=bool)
-        for stretch in [*stretches, everything]:
+
+        def draw_shares(stretch: slice, duels: Duels = duels) -> tuple[Floats, Floats]:
             won, lost, known = duels.share_results(stretch)
             total = drawn @ known + half_won + half_lost
-            won, lost = (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
-            for k, (own, other) in enumerate(((won, lost), (lost, won))):
-                if stretch is everything:
-                    holds[k] &= own > other
-                else:
-                    relative = (0.5 + margin) * own - (0.5 - margin) * other
-                    holds[k] &= np.maximum(relative, (own - other + margin) / 2) >= 0
-        both = (duels.first, duels.second), (duels.second, duels.first)
-        for (row, column), own in zip(both, holds, strict=True):
-            replaces[row, column] = own.mean(axis=0)
-            np.logical_or.at(is_replaced, column, own.T)
-    return Chances(rankings.algorithms, replaces, 1 - is_replaced.mean(axis=1))
+            return (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
+
+        no_worse = np.ones((2, n_draws, len(duels.first)), dtype=bool)
+        for stretch in stretches:
+            won, lost = draw_shares(stretch)
+            no_worse &= _is_no_worse(won, lost, margin)
+        won, lost = draw_shares(everything)
+        tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
+    return tally.finish()
+
+
+def find_chances_of_curves(
+    algorithms: tuple[str, ...],
+    times: Floats,
+    n_draws: int,
+    draw_wins: Callable[[slice, Ints, Ints], NDArray[Any]],
+    margin: float = 0.1,
+    width: float = 0.1,
+) -> Chances:
+    """Return the probabilities of the claims of this module, by draws of win probabilities.
+
+    ``draw_wins``: a function of a slice of draws and of pairs (first, second) that returns
+    P(first beats second) (draws, times, pairs). A model of rankings says nothing of ties, so every
+    duel is decided: worse by more than the margin is a share of wins below 1/2 - m on a stretch.
+    Ties in the data make that harder to exceed, never easier.
+    """
+    stretches, n = find_stretches(times, width), len(algorithms)
+    first, second = np.triu_indices(n, 1)
+    most = max(50, MAX_RESAMPLED // max(1, len(first) * len(times)))
+    chosen = slice(0, n_draws, max(1, -(-n_draws // most)))
+    n_chosen = len(range(n_draws)[chosen])
+    tally, step = _ClaimCounts(algorithms, n_chosen), max(1, MAX_CELLS // (n_chosen * len(times)))
+    for low in range(0, len(first), step):
+        pairs = first[low : low + step], second[low : low + step]
+        wins = draw_wins(chosen, *pairs)
+        sums = np.zeros((len(times) + 1, *wins.shape[::2]))
+        np.cumsum(wins.swapaxes(0, 1), axis=0, out=sums[1:])
+        no_worse = np.ones((2, n_chosen, len(pairs[0])), dtype=bool)
+        for stretch in stretches:
+            won = (sums[stretch.stop] - sums[stretch.start]) / (stretch.stop - stretch.start)
+            no_worse &= _is_no_worse(won, 1 - won, margin)
+        won = sums[-1] / len(times)
+        tally.add(*pairs, no_worse, (won > 0.5, won < 0.5))
+    return tally.finish()
+
+
+def _is_no_worse(won: Floats, lost: Floats, margin: float) -> Bools:
+    """Return masks (2, ...): by (1), the first and the second are not worse by more than m."""
+    return np.stack(
+        [
+            np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
+            >= -1e-12
+            for own, other in ((won, lost), (lost, won))
+        ]
+    )
 
 
 def compare_on_stretches(
@@ -172,8 +288,10 @@ def compare_on_stretches(
     margin: float = 0.1,
     width: float = 0.1,
     heaviest: float | None = None,
+    *,
+    both_sides: bool = False,
 ) -> PairEvidence:
-    """Return how each algorithm stands against each other one.
+    """Return how each algorithm stands against each other one; with ``both_sides``, if it is worse.
 
     An instance is one bet. Repetitions of it share the bet, and weights are relative to the
     ``heaviest`` one (by default the largest weight, at least 1), as in ``count_outcomes``.
@@ -189,20 +307,25 @@ def compare_on_stretches(
     evidence = PairEvidence.empty(len(stretches), (n, n))
     for duels in _compare_pairs(rankings, heaviest, stretches):
         both = (duels.first, duels.second), (duels.second, duels.first)
-        weigh(evidence, both, Tally.of(duels, stretches), margin)
+        weigh(evidence, both, DuelTally.of(duels, stretches), margin, both_sides=both_sides)
     return evidence
 
 
 def weigh(
     evidence: PairEvidence,
     both: tuple[tuple[Ints, Ints], tuple[Ints, Ints]],
-    tally: Tally,
+    tally: DuelTally,
     margin: float,
+    *,
+    both_sides: bool = False,
 ) -> None:
     """Set the evidence of the first of each pair, and of the second one, at its row and column."""
     for s, counts in enumerate(tally.results):
-        for at, own in zip(both, (counts, counts.swapaxes(1, 2)), strict=True):
-            _weigh_stretch(evidence, (s, *at), own, margin)
+        share = np.linspace(0, 1, counts.shape[1])
+        won, lost = np.repeat(share, len(share)), np.tile(share, len(share))
+        cells = counts.reshape(len(counts), -1)
+        for at, own in zip(both, ((won, lost), (lost, won)), strict=True):
+            weigh_stretch(evidence, (s, *at), cells, *own, margin, both_sides=both_sides)
     payoff = np.linspace(-1, 1, tally.leads.shape[1])
     for at, own in zip(both, (payoff, -payoff), strict=True):
         evidence.better[at] = _log_wealth(tally.leads, own, *_lead_bets())
@@ -210,13 +333,21 @@ def weigh(
         evidence.on_all_times[at] = tally.leads.sum(axis=1)
 
 
-def _weigh_stretch(
-    evidence: PairEvidence, at: tuple[int, Ints, Ints], counts: Floats, m: float
+def weigh_stretch(
+    evidence: PairEvidence,
+    at: tuple[int, Ints, Ints],
+    counts: Floats,
+    won: Floats,
+    lost: Floats,
+    m: float,
+    *,
+    both_sides: bool,
 ) -> None:
-    """Set what ``counts`` (pairs, wins, losses) say of some pairs on a stretch."""
-    share = np.linspace(0, 1, counts.shape[1])
-    won, lost = share[:, None], share[None, :]
-    counts, lead = counts.reshape(len(counts), -1), won - lost
+    """Set what a stretch says of some pairs.
+
+    ``counts`` (pairs, cells): the instances of each share ``won`` and ``lost`` (cells,) of times.
+    """
+    lead = won - lost
     t, p = _test(counts, lead / 2, 0.5)
     evidence.lead[at], evidence.instances[at] = t, counts.sum(axis=1)
     if m == 0:
@@ -230,6 +361,14 @@ def _weigh_stretch(
     ) - np.log(2)
     (t1, p1), (t2, p2) = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
     evidence.t_no_worse[at], evidence.p_no_worse[at] = np.maximum(t1, t2), np.minimum(p1, p2)
+    if both_sides:  # worse: neither of (1) is above 0
+        evidence.worse[at] = np.minimum(
+            _log_wealth(counts, -relative, *score_bets(0.5 + m, m)),
+            _log_wealth(counts, -absolute, *score_bets(0.5 + m / 2, m / 2)),
+        )
+        evidence.p_worse[at] = np.maximum(
+            _test(counts, -relative, 0.5 + m)[1], _test(counts, -absolute, 0.5 + m / 2)[1]
+        )
 
 
 def _lead_bets() -> tuple[Floats, Floats]:
@@ -331,7 +470,7 @@ class Duels(NamedTuple):
         return total.reshape(-1, size + 1)[:, :size].astype(float)
 
 
-class Tally(NamedTuple):
+class DuelTally(NamedTuple):
     """On how many instances the first of each of K pairs had which results; tallies add up."""
 
     results: tuple[Floats, ...]  # of each stretch (K, wins, losses)
@@ -346,6 +485,65 @@ class Tally(NamedTuple):
         """Return the tally of the duels of both."""
         results = zip(self.results, other.results, strict=True)
         return type(self)(tuple(own + more for own, more in results), self.leads + other.leads)
+
+
+class PairTables(NamedTuple):
+    """The results of one pair on each instance and stretch, as counts of cells (won, lost)."""
+
+    instances: tuple[str, ...]
+    cells: list[Floats]  # (I, cells) of each stretch
+    won: list[Floats]  # (cells,): the shares of times that the first of the pair wins
+    lost: list[Floats]
+
+    @classmethod
+    def of(cls, rankings: Rankings, first: str, second: str, width: float = 0.1) -> Self:
+        """Return the results of a pair; an instance with repetitions has a share in each cell."""
+        pair = rankings.among([first, second])
+        stretches = find_stretches(pair.times, width)
+        tables = cls(pair.instances, [], [], [])
+        for duels in _compare_pairs(pair, None, stretches):
+            for stretch in stretches:
+                won, lost, known = duels.share_results(stretch)
+                found = np.column_stack([won, lost])[known[:, 0] > 0]
+                values, cell = np.unique(found, axis=0, return_inverse=True)
+                table = np.zeros((len(pair.instances), len(values)))
+                used = known[:, 0] > 0
+                at = pair.instance[used], cell.ravel()
+                np.add.at(table, at, duels.weight[used])
+                is_first = pair.algorithms.index(first) == 0
+                tables.cells.append(table)
+                tables.won.append(values[:, 0 if is_first else 1])
+                tables.lost.append(values[:, 1 if is_first else 0])
+        return tables
+
+    @classmethod
+    def of_wins(cls, n: int) -> Self:
+        """Return tables at one time of n instances, with a cell for a loss and one for a win."""
+        return cls(
+            tuple(map(str, range(n))),
+            [np.zeros((n, 2))],
+            [np.array([0.0, 1.0])],
+            [np.array([1.0, 0.0])],
+        )
+
+    @property
+    def leads(self) -> list[Floats]:
+        """The share of times won less that of times lost, (I,) on each stretch."""
+        parts = zip(self.cells, self.won, self.lost, strict=True)
+        return [cells @ (won - lost) for cells, won, lost in parts]
+
+    def count_all(self) -> list[Floats]:
+        """Return the counts (1, cells) of all instances on each stretch."""
+        return [cells.sum(axis=0, keepdims=True) for cells in self.cells]
+
+    def weigh(self, counts: list[Floats], margin: float) -> PairEvidence:
+        """Return how the first stands against the second, by counts (rows, cells): (S, rows, 1)."""
+        rows = len(counts[0])
+        evidence = PairEvidence.empty(len(counts), (rows, 1))
+        at = np.arange(rows), np.zeros(rows, dtype=np.intp)
+        for s, (count, won, lost) in enumerate(zip(counts, self.won, self.lost, strict=True)):
+            weigh_stretch(evidence, (s, *at), count, won, lost, margin, both_sides=True)
+        return evidence
 
 
 def _compare_pairs(

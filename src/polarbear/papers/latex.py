@@ -45,7 +45,6 @@ class RatedAlgorithms(NamedTuple):
     mean: Floats  # (T, n)
     deviation: Floats  # (T, n): posterior standard deviation
     best: Floats  # (T, n): P(has the highest rating)
-    member: Floats  # (n,): P(in the Pareto set)
 
     @classmethod
     def of(cls, posterior: Posterior) -> Self:
@@ -59,7 +58,6 @@ class RatedAlgorithms(NamedTuple):
             mean=posterior.mean(),
             deviation=deviation,
             best=posterior.prob_best(),
-            member=posterior.undominated(posterior.algorithms).mean(axis=0),
         )
 
 
@@ -68,22 +66,24 @@ def to_latex(
     at: ArrayLike | None = None,
     *,
     certainty: float | None = None,
-    epsilon: float = 0.05,
+    margin: float = 0.1,
+    width: float = 0.1,
 ) -> str:
     r"""Return a LaTeX table of a posterior or a race, a row per algorithm: booktabs and siunitx.
 
-    Columns: status, P(member of the Pareto set), when it is most likely the best, and the mean
+    Columns: status, P(worth running), when it is most likely the best, and the mean
     rating at the times ``at`` (by default the first, the middle and the last). The number in
     parentheses is the posterior standard deviation in units of the last digit. For a time that
     is not on the grid, the rating is that of the grid's last time before, and the last line of
     the table says so. The ratings of a race are of its last decision, so eliminated algorithms have
-    none. ``certainty`` (by default 0.99) and ``epsilon`` are for a posterior; a race has its own.
+    none. ``certainty`` (by default 0.95), ``margin`` and ``width`` are for a posterior; a race has
+    its own.
 
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
     >>> print(to_latex(posterior, at=[0, 1]).splitlines()[-4].split("&")[:2])
-    ['a2 ', ' member ']
+    ['a2 ', ' worth running ']
     >>> table = to_latex(pb.replay(pb.simulation.simulate_runs(truth, 60)))
     >>> "a3 & replaceable by a1" in table, r"\toprule" in table
     (True, True)
@@ -96,7 +96,8 @@ def to_latex(
         return render_table(source.status.verdicts, rated, at, note)
     certainty = CERTAINTY if certainty is None else certainty
     note = f"Made by PolarBear: {source.method}, {source.prior}, certainty {certainty:g}."
-    return render_table(source.verdicts(certainty, epsilon), RatedAlgorithms.of(source), at, note)
+    verdicts = source.verdicts(certainty, margin=margin, width=width)
+    return render_table(verdicts, RatedAlgorithms.of(source), at, note)
 
 
 def render_table(
@@ -188,14 +189,12 @@ def _describe_other_times(
 def _make_row(verdict: Verdict, rated: RatedAlgorithms | None, shown: Sequence[int]) -> list[str]:
     """Return the cells of an algorithm's row in a LaTeX table."""
     said = escape_latex(verdict._replace(probability=None).brief())
-    name, is_member = escape_latex(verdict.algorithm), verdict.probability
-    if rated is None or verdict.algorithm not in rated.algorithms:
-        is_member = is_member if verdict.is_candidate else None
-        row = [name, said, _format_prob(is_member)]
-        return row if rated is None else [*row, "", *[NO_NUMBER] * len(shown)]
+    row = [escape_latex(verdict.algorithm), said, _format_prob(verdict.prob_worth)]
+    if rated is None:
+        return row
+    if verdict.algorithm not in rated.algorithms:
+        return [*row, "", *[NO_NUMBER] * len(shown)]
     code = rated.algorithms.index(verdict.algorithm)
-    is_member = is_member if verdict.is_candidate else float(rated.member[code])
-    row = [name, said, _format_prob(is_member)]
     ranges = [
         _format_time(rated, float(rated.times[start]))
         if start == stop - 1

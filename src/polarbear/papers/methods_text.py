@@ -22,7 +22,7 @@ from polarbear.inference.versions import software_versions
 from polarbear.racing.race import Race
 from polarbear.racing.status import RaceStatus
 
-CERTAINTY = 0.99
+CERTAINTY = 0.95
 """The default certainty of statements about a posterior."""
 
 MAX_NAMES = 50
@@ -101,6 +101,20 @@ def describe_model(prior: str, evidence: str, method: str) -> str:
     )
 
 
+def describe_replacement(margin: float, width: float) -> str:
+    """Return what it takes to replace an algorithm, as a clause without its subject.
+
+    >>> describe_replacement(0, 0)
+    'has the higher rating at all times'
+    """
+    if not (margin or width):
+        return "has the higher rating at all times"
+    return (
+        "wins more duels on average over all times, and at least "
+        f"{0.5 - margin:.0%} of them on each stretch of {width:.0%} of the time axis"
+    )
+
+
 def describe_equivalence(epsilon: float) -> str:
     """Return a sentence that defines when algorithms are equivalent."""
     return (
@@ -121,19 +135,28 @@ def describe_result(verdicts: Sequence[Verdict]) -> str:
     if names["undecided"]:
         undecided = format_list(names["undecided"], MAX_NAMES)
         which = "all of these are" if names["undecided"] == kept else f"of these, {undecided} are"
-        sentences = [f"The algorithms that are not dominated are {members}; {which} undecided."]
-    for kind in ("dominated", "removed"):
-        if names[kind]:
-            sentences.append(f"{kind.capitalize()}: {format_list(names[kind], MAX_NAMES)}.")
+        sentences = [f"The algorithms that stay are {members}; {which} undecided."]
+    has_margin = any(one.margin is not None for one in verdicts if one.kind == "dominated")
+    words = {"dominated": "Replaceable" if has_margin else "Dominated", "removed": "Removed"}
+    sentences += [
+        f"{word}: {format_list(names[kind], MAX_NAMES)}."
+        for kind, word in words.items()
+        if names[kind]
+    ]
     return " ".join(sentences)
 
 
 def describe_methods(
-    source: Posterior | Race, certainty: float | None = None, epsilon: float = 0.05
+    source: Posterior | Race,
+    certainty: float | None = None,
+    *,
+    margin: float = 0.1,
+    width: float = 0.1,
 ) -> str:
     """Return a paragraph for the methods section of a paper, with the numbers of an analysis.
 
-    ``certainty`` (by default 0.99) and ``epsilon`` are for a posterior; a race has its own.
+    ``certainty`` (by default 0.95), ``margin`` and ``width`` are for a posterior; a race has its
+    own.
 
     >>> import numpy as np, polarbear as pb
     >>> print(describe_methods(pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))))
@@ -145,7 +168,7 @@ def describe_methods(
     if isinstance(source, Race):
         refuse_certainty(certainty)
         return _describe_race(source)
-    return _describe_analysis(source, CERTAINTY if certainty is None else certainty, epsilon)
+    return _describe_analysis(source, CERTAINTY if certainty is None else certainty, margin, width)
 
 
 def refuse_certainty(certainty: float | None) -> None:
@@ -154,13 +177,14 @@ def refuse_certainty(certainty: float | None) -> None:
         raise DataError(f"certainty={certainty!r}: a race has its own; leave it out")
 
 
-def _describe_analysis(posterior: Posterior, certainty: float, epsilon: float) -> str:
+def _describe_analysis(posterior: Posterior, certainty: float, margin: float, width: float) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
-    found, problems = posterior.verdict(certainty, epsilon), posterior.diagnostics.problems
+    found = posterior.verdict(certainty, margin=margin, width=width)
+    problems = posterior.diagnostics.problems
     n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
-    dominated = (
-        "An algorithm is dominated if another one has the higher rating at all times with "
-        f"posterior probability {certainty:g} or more."
+    replaceable = (
+        f"An algorithm is replaceable if, with posterior probability {certainty:g} or more, "
+        f"another one {describe_replacement(margin, width)}."
     )
     n, instances = len(found.algorithms), posterior.instances
     sentences = [
@@ -168,14 +192,13 @@ def _describe_analysis(posterior: Posterior, certainty: float, epsilon: float) -
         *describe_runs(posterior.ends, instances),
         *posterior.diagnostics.order_notes,
         describe_model(posterior.prior, posterior.evidence, posterior.method),
-        dominated,
-        describe_equivalence(epsilon),
+        replaceable,
         "These probabilities are for data that are analysed once, not again while they grow.",
         describe_result(found.verdicts),
     ]
     if n_dominated:
         sentences.append(
-            "At least one algorithm is wrongly called dominated with posterior probability "
+            "At least one algorithm is wrongly called replaceable with posterior probability "
             f"{format_value(found.mistaken)}."
         )
     if problems:

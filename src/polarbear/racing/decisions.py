@@ -86,6 +86,8 @@ class Forecast(NamedTuple):
 
     >>> print(Forecast((0.2, 3, 9), (0.4, 6, 18)))
     about 3 more instances (1 to 9), 6 runs (1 to 18)
+    >>> print(Forecast((1, 63, 3e6), (1, 130, inf)))
+    about 63 more instances (1 to more than 100,000), 130 runs (1 to endlessly many)
     """
 
     instances: tuple[float, float, float]
@@ -145,8 +147,14 @@ def all_pairs(names: Iterable[str]) -> list[Pair]:
     return [(a, b) for k, a in enumerate(ordered) for b in ordered[k + 1 :]]
 
 
+MAX_FORECAST = 100_000
+"""The largest number of a forecast that is written in digits; nobody waits for more."""
+
+
 def _format_number(number: float) -> str:
-    return f"{number:,.0f}" if isfinite(number) else "endlessly many"
+    if number > MAX_FORECAST:
+        return f"more than {MAX_FORECAST:,}" if isfinite(number) else "endlessly many"
+    return f"{number:,.0f}"
 
 
 def _plural_s(number: float) -> str:

@@ -64,7 +64,7 @@ from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import check_storable, recognise
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
 from polarbear.racing.state import State, apply, start_state
-from polarbear.racing.status import RaceStatus, list_verdicts, render_status_card
+from polarbear.racing.status import RaceStatus, list_verdicts, render_race
 
 
 class Race:
@@ -538,13 +538,13 @@ class Race:
         return list_verdicts(self._state)
 
     def __str__(self) -> str:
-        return str(self.status)
+        return str(self.status.with_best(self.posterior))
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return render_status_card(str(self), self.status.verdicts)
+        return render_race(str(self), self.status.with_best(self.posterior).ribbon)
 
     def _begin(self, started: Started) -> None:
         self._state: State = start_state(started)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import format_count, format_duration, format_list, format_time
+from polarbear._text import format_count, format_duration, format_time
 from polarbear.data import grid
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs, check_runs
@@ -45,16 +45,9 @@ class Replay(Race):
         return int(np.count_nonzero(self.runs.until > 0))
 
     def __str__(self) -> str:
-        runs, chosen = self.runs, self.chosen
-        answer = (
-            f"  pareto      {format_list(self.pareto)}\n"
-            f"  eliminated  {format_list(list(self.eliminated))}\n"
-        )
-        if chosen:  # for a known budget: no algorithm is eliminated
-            answer = f"  chosen      {format_list(chosen)}\n"
+        runs = self.runs
         return (
-            f"replay, {self.ended} after {format_count(self.rounds, 'round')} on "
-            f"{format_count(len(runs.instances), 'instance')}\n{answer}"
+            f"replay: {super().__str__()}\n"
             f"  used        {self.used:,} of {format_count(self.full.runs, 'recorded run')}, "
             f"{format_time(self.spent.time, runs.clock, 7)} of "
             f"{format_duration(self.full.time, runs.clock)}\n"

@@ -63,13 +63,13 @@ def report(
     path
         The file; an older one is replaced when the new one is complete.
     certainty
-        The required certainty of statements; by default that of the race's question, or 0.99.
+        The required certainty of statements; by default that of the race's question, or 0.95.
     title
         The title of the page.
     provenance
         More lines for the last section: the origin of the data, the command.
     losses
-        How much is lost, for a section of its own: the result of :func:`polarbear.losses`.
+        How much is lost, for a section of its own: what :func:`polarbear.selection.losses` returns.
 
     Examples
     --------

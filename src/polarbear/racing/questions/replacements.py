@@ -25,6 +25,7 @@ class Shown:
     level: float  # the logarithm of the e-value that a tie needs
     no_worse: tuple[Bools, ...]  # (S, n, n) each: row is not worse by more than the margin
     better: tuple[Bools, ...]  # (n, n) each: row is better on average
+    worse: tuple[Bools, ...]  # (n, n) each: row is worse by more than the margin on some stretch
 
     @classmethod
     def of(
@@ -41,25 +42,29 @@ class Shown:
         is for these. A test is for pairs that ran on all ``n_used`` instances: who stopped before
         did so because of the data.
         """
-        level = -np.log1p(-certainty)
         needed = log_k - np.log(max(shares.on_the_way, 1e-300))
-        no_worse, better = [], []
+        no_worse, better, worse = [], [], []
         for one in evidence:
             on_stretches, on_average = one.proves(needed)
+            level = None
             if shares.now:
-                tested, tested_on_average = one.passes(shares.now * np.exp(-log_k))
+                level = shares.now * np.exp(-log_k)
+                tested, tested_on_average = one.passes(level)
                 if n_used is not None:
                     tested &= one.instances >= n_used
                     tested_on_average &= one.on_all_times >= n_used
+                    level = np.where((one.instances >= n_used).all(axis=0), level, 0.0)
                 on_stretches, on_average = on_stretches | tested, on_average | tested_on_average
+            worse.append(one.shows_worse(needed, level))
             no_worse.append(on_stretches)
             better.append(on_average)
         return cls(
             evidence=evidence,
             log_k=needed,
-            level=float(level),
+            level=float(-np.log1p(-certainty)),
             no_worse=tuple(no_worse),
             better=tuple(better),
+            worse=tuple(worse),
         )
 
     @cached_property
