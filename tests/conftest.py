@@ -68,6 +68,7 @@ def pytest_collection_modifyitems(items):
         "tests/running",
         "tests/faults",
         "tests/coordinator",
+        "tests/design",
         "tests/store",
         "tests/live",
         "tests/studies/test_design",

@@ -15,7 +15,6 @@ from polarbear.coordinator.gate import gate as gate
 from polarbear.coordinator.run_race import race as race
 from polarbear.data import grid as grid
 from polarbear.data import targets as targets
-from polarbear.data.losses import losses as losses
 from polarbear.data.rankings import Rankings as Rankings
 from polarbear.data.rankings import rank as rank
 from polarbear.data.run import Run as Run
@@ -49,8 +48,6 @@ from polarbear.running.solvers.instances import Instances as Instances
 from polarbear.running.solvers.setup import Limits as Limits
 from polarbear.selection import preferences as preferences
 from polarbear.selection.decision import select as select
-from polarbear.selection.schedules import schedule as schedule
-from polarbear.selection.value_of_time import value_of_time as value_of_time
 from polarbear.store.opening import open_store as open_store
 
 __version__: str

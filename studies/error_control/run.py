@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from polarbear.inference.e_values import multiplicity
 from polarbear.inference.replacing import (
     Duels,
+    DuelTally,
     PairEvidence,
-    Tally,
     find_stretches,
     weigh,
 )
@@ -145,12 +145,12 @@ def find_needed(entries: tuple[int, ...]) -> Floats:
     return needed
 
 
-def tally_costs(costs: Floats) -> Tally:
+def tally_costs(costs: Floats) -> DuelTally:
     """Return the results of all pairs of all races on some instances."""
     _, n, races, size = costs.shape
     first, second = list_pairs(races, size)
     duels = Duels.of(first, second, costs.reshape(T, n, races * size), STRETCHES, np.ones(n))
-    return Tally.of(duels, STRETCHES)
+    return DuelTally.of(duels, STRETCHES)
 
 
 def list_pairs(races: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -160,7 +160,7 @@ def list_pairs(races: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp
     return (start + a).ravel(), (start + b).ravel()
 
 
-def find_shown(tally: Tally, n: int, shares: Shares, entries: tuple[int, ...]) -> Shown:
+def find_shown(tally: DuelTally, n: int, shares: Shares, entries: tuple[int, ...]) -> Shown:
     """Return what is shown of all pairs of all races, after n instances."""
     size = len(entries)
     races = len(tally.leads) * 2 // (size * (size - 1))

@@ -32,7 +32,7 @@ from scipy.special import ndtri
 from tools.markdown import table
 
 import polarbear as pb
-from polarbear.inference.replacing import Duels, PairEvidence, PairTables, Tally, weigh
+from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, PairTables, weigh
 from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.no_worse import estimate_win_probability, find_kind, judge, show
 from polarbear.simulation import draw_persistent_noise
@@ -79,7 +79,9 @@ def answer_gates(
     both = tuple((np.arange(gates), np.full(gates, k)) for k in (0, 1))
     for look in looks_until(n):
         new = costs[:, seen:look].reshape(T, look - seen, -1)
-        more = Tally.of(Duels.of(first, second, new, STRETCHES, np.ones(look - seen)), STRETCHES)
+        more = DuelTally.of(
+            Duels.of(first, second, new, STRETCHES, np.ones(look - seen)), STRETCHES
+        )
         tally, seen = more if tally is None else tally.join(more), look
         evidence = PairEvidence.empty(len(STRETCHES), (gates, 2))
         weigh(evidence, both, tally, MARGIN, both_sides=True)

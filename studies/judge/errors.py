@@ -26,7 +26,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.inference.replacing import Duels, PairEvidence, Tally, weigh
+from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, weigh
 from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import derive_seed
 from polarbear.racing.questions.replacements import Shown
@@ -125,7 +125,7 @@ def decide(wins: int, n: int) -> str:
     once, first, second = [slice(0, 1)], np.array([0]), np.array([1])
     duels = Duels.of(first, second, place, once, np.ones(n))
     evidence = PairEvidence.empty(1, (2, 2))
-    weigh(evidence, ((first, second), (second, first)), Tally.of(duels, once), 0.1)
+    weigh(evidence, ((first, second), (second, first)), DuelTally.of(duels, once), 0.1)
     shown = Shown.of((evidence,), find_thresholds(), CERTAINTY, Shares(), None)
     if shown.replaces[0, 1, 0]:
         return "dominated"

@@ -45,7 +45,9 @@ def measure_scenario(runs: pb.Runs, budget: float) -> list[float]:
     """Return the share of the gap from the single best to the virtual best that is closed."""
     alone = Table.of(runs, budget, "par10", None).between(0.0, np.inf)[:, :, 0]
     virtual = float(alone.max(axis=0).mean())
-    two, three, four = (pb.schedule(runs, budget, steps=k, score="par10") for k in (2, 3, 4))
+    two, three, four = (
+        pb.selection.schedule(runs, budget, steps=k, score="par10") for k in (2, 3, 4)
+    )
     single = two.values[1]
     scores = [two.values[0], three.values[0], four.values[0], best_parallel(runs, budget)]
     return [two.probability, *((one - single) / (virtual - single) for one in scores)]
@@ -58,7 +60,7 @@ def check_probability(runs: pb.Runs, budget: float) -> list[tuple[float, float]]
     for fold in range(10):
         out = [runs.instances[k] for k in order[fold::10]]
         kept = [name for name in runs.instances if name not in set(out)]
-        stated = pb.schedule(runs.filter(instances=kept), budget, score="par10")
+        stated = pb.selection.schedule(runs.filter(instances=kept), budget, score="par10")
         held_out = runs.filter(instances=out)
         own, other = (
             score(held_out, budget, steps).mean()
@@ -86,7 +88,7 @@ def measure_optimism(races: int, size: int) -> str:
     """Return the mean of stated less true gain, with its standard error, in budgets of PAR10."""
     truth, stated, true = simulate(size, 10**6), [], []
     for seed in range(races):
-        found = pb.schedule(simulate(40, seed), LAST, score="par10")
+        found = pb.selection.schedule(simulate(40, seed), LAST, score="par10")
         own, other = (
             score(truth, LAST, steps).mean() for steps in (found.steps, ((found.single, np.inf),))
         )
@@ -107,7 +109,9 @@ def measure_coverage(runs: pb.Runs, splits: int) -> tuple[float, int]:
     for seed in range(splits):
         order = np.random.default_rng(seed).permutation(len(runs.instances))
         few, rest = ([runs.instances[k] for k in part] for part in (order[:40], order[40:]))
-        own, other = (pb.value_of_time(runs.filter(instances=part)) for part in (few, rest))
+        own, other = (
+            pb.selection.value_of_time(runs.filter(instances=part)) for part in (few, rest)
+        )
         shared = min(len(own.budgets), len(other.budgets))
         truth = np.interp(own.budgets[:shared], other.budgets, other.improves[:, 0])
         low, high = own.improves[:shared, 1], own.improves[:shared, 2]

@@ -18,7 +18,7 @@ def test_select_adds_the_losses_of_its_choice_and_of_all_others(capsys):
     ranked = [choice["algorithms"][0] for choice in answer["choices"]]
     losses = answer["losses"]
     runs = pb.example("cma-variants")
-    wanted = pb.losses(runs, sorted({*losses["time"]}), measure="gap", among=ranked)
+    wanted = pb.selection.losses(runs, sorted({*losses["time"]}), measure="gap", among=ranked)
     assert ranked[0] == answer["algorithms"][0]
     assert set(ranked) == set(runs.algorithms)
     assert losses == wanted.columns()

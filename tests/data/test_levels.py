@@ -155,7 +155,7 @@ def test_what_levels_cannot_do():
     }
     runs = pb.Runs.from_frame(table, direction="maximize", value=("h", "s"))
     with pytest.raises(DataError, match=r"losses needs one value.*runs.level\('s'\)"):
-        pb.losses(runs, [1])
+        pb.selection.losses(runs, [1])
     with pytest.raises(DataError, match="a tolerance needs one value"):
         pb.rank(runs, abs_tol=0.1)
     with pytest.raises(DataError, match="2 levels of values .* need a direction each"):
@@ -164,7 +164,7 @@ def test_what_levels_cannot_do():
         pb.Runs.from_frame(table, direction="minimize", value="s", violation="h")
     with pytest.raises(DataError, match="cannot concatenate"):
         pb.Runs.concat([runs, runs.level("s").filter(algorithms=["a"])])
-    assert pb.losses(runs.level("s"), [1]).values.tolist() == [[[1.0], [0.0]]]
+    assert pb.selection.losses(runs.level("s"), [1]).values.tolist() == [[[1.0], [0.0]]]
 
 
 SCORES = ("hard", "soft")

@@ -26,7 +26,7 @@ def test_losses_are_those_of_the_definition(rows, measure, direction):
         ],
         direction=direction,
     )
-    found = pb.losses(runs, [3], measure=measure)
+    found = pb.selection.losses(runs, [3], measure=measure)
     best_of = min if direction == "minimize" else max
     for i, row in enumerate(rows):
         best = best_of(row)
@@ -56,7 +56,7 @@ def test_runs_without_a_value_and_unknown_runs():
         ],
         direction="minimize",
     ).read_as("cut")
-    found = pb.losses(runs, [1, 6])
+    found = pb.selection.losses(runs, [1, 6])
     assert found.values[0].tolist() == [[0, 1], [math.inf, 0]]  # b has no value on 1 yet
     assert found.values[1, :, 0].tolist() == [1, 0]
     assert math.isnan(found.values[1, 0, 1])  # a was cut on 2
@@ -76,12 +76,12 @@ def test_factors_of_the_time_to_reach_targets():
         direction="minimize",
     )
     targets = pb.targets.Targets([1, 2], {"1": [5.0, 1.0], "2": [5.0, 1.0]})
-    found = pb.losses(runs, targets=targets, measure="ratio")
+    found = pb.selection.losses(runs, targets=targets, measure="ratio")
     assert found.values[0].tolist() == [[1, 1], [2, 1]]
     assert found.values[1].tolist() == [[1.5, 1], [1, 1]]  # on 2 neither reaches it
     assert "loss against the best time" in str(found)
     with pytest.raises(pb.errors.PolarBearError, match="at times or at targets"):
-        pb.losses(runs, [1], targets=targets)
+        pb.selection.losses(runs, [1], targets=targets)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,6 @@ def test_factors_of_the_time_to_reach_targets():
 def test_what_cannot_be_is_refused(options, message):
     runs = pb.Runs.from_records([pb.Run("a", "1", [1], [-2.0], 9)], direction="minimize")
     with pytest.raises(pb.DataError, match=message):
-        pb.losses(runs, [1], **options)
+        pb.selection.losses(runs, [1], **options)
     with pytest.raises(pb.DataError, match="share=2: expected a number from 0 to 1"):
-        pb.losses(runs, [1]).quantile(2)
+        pb.selection.losses(runs, [1]).quantile(2)

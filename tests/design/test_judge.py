@@ -13,7 +13,7 @@ from judge.in_process import InProcess
 import course
 import polarbear as pb
 from judging import HANGING, code, judge_one, make_judge
-from polarbear.coordinator import judge as judge_module
+from polarbear.design import judge as judge_module
 from polarbear.design.candidates import (
     CandidateFolder,
     _trim_traceback,

@@ -266,7 +266,7 @@ def test_values_are_shown_at_the_pointer(page):
 @pytest.mark.slow
 def test_losses_are_curves_at_every_width(browser, posterior, tmp_path):
     runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 10)
-    losses = pb.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
+    losses = pb.selection.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
     path = pb.report(posterior, tmp_path / "losses.html", losses=losses)
     with browsers.Visit(browser, path.as_uri()) as visit:
         for width in (1440, 390):

@@ -123,7 +123,7 @@ def test_classes_have_ribbons_of_their_own():
 
 def test_losses_are_curves_of_known_values(posterior):
     runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 10)
-    losses = pb.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
+    losses = pb.selection.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
     shipped = make_document(posterior, losses=losses)["losses"]
     assert_allclose(shipped["median"], losses.quantile(0.5).T)
     assert shipped["algorithms"] == [0, 1, 2]

@@ -88,7 +88,7 @@ def test_more_steps_are_never_worse_on_the_data_they_were_chosen_on():
 
 def test_the_curve_of_a_schedule_has_the_score_that_was_searched():
     runs = solve_at_random(80, 2)
-    found = pb.schedule(runs, LAST, score="solved")
+    found = pb.selection.schedule(runs, LAST, score="solved")
     own = found.add_to(runs, "both").filter(algorithms=["both"])
     literal = score_literally(runs, found.steps, "solved", [LAST])
     assert np.isfinite(own.at([LAST])).mean() == pytest.approx(literal.mean())
@@ -96,7 +96,7 @@ def test_the_curve_of_a_schedule_has_the_score_that_was_searched():
 
 
 def test_its_words_and_its_file(tmp_path):
-    found = pb.schedule(solve_at_random(200, 5), LAST, score="par10")
+    found = pb.selection.schedule(solve_at_random(200, 5), LAST, score="par10")
     assert found.is_worth_it
     assert str(found).startswith(f"run {found.steps[0][0]} until ")
     found.save(tmp_path / "schedule.json")
@@ -104,7 +104,7 @@ def test_its_words_and_its_file(tmp_path):
 
 
 def test_one_family_of_optimisers_needs_no_schedule():
-    found = pb.schedule(pb.example("cma-variants"))
+    found = pb.selection.schedule(pb.example("cma-variants"))
     assert not found.is_worth_it
     assert str(found).startswith(f"run {found.single}: no schedule is worth it")
 
@@ -116,7 +116,7 @@ def test_the_stated_gain_is_not_flattering(score):
     truth = solve_at_random(4000, 99, **equal)
     stated, true = [], []
     for seed in range(20):
-        found = pb.schedule(solve_at_random(40, seed, **equal), LAST, score=score)
+        found = pb.selection.schedule(solve_at_random(40, seed, **equal), LAST, score=score)
         stated.append(found.gain[0])
         marks = [
             score_by_rows(truth, steps, score) for steps in (found.steps, ((found.single, np.inf),))
@@ -135,13 +135,13 @@ def score_by_rows(runs, steps, score):
 def test_what_is_asked_is_checked():
     runs = solve_at_random(10, 0)
     with pytest.raises(pb.DataError, match="at least 2 algorithms"):
-        pb.schedule(runs, steps=1)
+        pb.selection.schedule(runs, steps=1)
     with pytest.raises(pb.DataError, match="one of wins, solved, par10"):
-        pb.schedule(runs, score="best")  # pyright: ignore[reportArgumentType]
+        pb.selection.schedule(runs, score="best")  # pyright: ignore[reportArgumentType]
     with pytest.raises(pb.DataError, match="needs one budget"):
-        pb.schedule(runs, score="par10")
+        pb.selection.schedule(runs, score="par10")
     with pytest.raises(pb.DataError, match="share 3 instances"):
-        pb.schedule(runs.filter(instances=runs.instances[:3]))
+        pb.selection.schedule(runs.filter(instances=runs.instances[:3]))
     assert find_rows(runs).shape == (3, 10)
 
 
@@ -159,7 +159,7 @@ def test_value_of_time_counts_improvements():
             ),
         ]
     )
-    value = pb.value_of_time(runs, "a", tolerance=0.1)
+    value = pb.selection.value_of_time(runs, "a", tolerance=0.1)
     for at, budget in enumerate(value.budgets):
         doubled = [budget < 10 + 10 * k <= 2 * budget for k in range(8)]
         assert value.improves[at, 0] == pytest.approx(np.mean(doubled))
@@ -176,7 +176,7 @@ def test_its_intervals_cover_the_truth():
             for k in range(40)
             for a, at in enumerate(rng.uniform(1.0, 100.0, 2))
         ]
-        value = pb.value_of_time(pb.Runs.from_records(found, direction="minimize"), "a")
+        value = pb.selection.value_of_time(pb.Runs.from_records(found, direction="minimize"), "a")
         truth = value.budgets / 99.0  # uniform times, of which (b, 2 b] are an interval
         inside = (value.improves[:, 1] <= truth) & (truth <= value.improves[:, 2])
         covered.append(inside[-4:].mean())

@@ -31,6 +31,7 @@ from polarbear.cli.options import (
     add_source_argument,
     check_clock,
     parse_feature,
+    parse_number_or_text,
     parse_probability,
     parse_time,
 )
@@ -118,7 +119,7 @@ def _count_losses(
         raise DataError("--losses is about values at times: leave out --targets")
     shown = sorted({float(times[round(k * (len(times) - 1) / 2)]) for k in range(3)})
     runs = load_runs(arguments) if runs is None else runs
-    return polarbear.losses(runs, shown, measure=arguments.losses, among=among)
+    return polarbear.selection.losses(runs, shown, measure=arguments.losses, among=among)
 
 
 def _add_report_options(parser: argparse.ArgumentParser) -> None:
@@ -301,6 +302,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
     _add_losses_option(parser)
     parser.add_argument(
         "--risk",
+        type=parse_number_or_text,
         default="expected",
         metavar="RISK",
         help="what to maximise: the 'expected' value, the probability to be the 'best', or a "
@@ -381,7 +383,7 @@ def _run_schedule(arguments: argparse.Namespace) -> int:
     budget = arguments.at if arguments.at is not None else _make_preference(arguments)
     if arguments.final:
         budget = float(runs.until.max())
-    found = polarbear.schedule(
+    found = polarbear.selection.schedule(
         runs if arguments.among is None else runs.filter(algorithms=arguments.among),
         budget,
         steps=arguments.schedule,
@@ -401,7 +403,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
     selection = polarbear.select(
         ratings,
         _make_preference(arguments),
-        risk=_parse_risk(arguments.risk),
+        risk=arguments.risk,
         sure=arguments.sure,
         size=1 if arguments.size is None else arguments.size,
         among=arguments.among,
@@ -465,13 +467,6 @@ def _make_log_normal(time: float) -> Any:
     normal = NormalDist(math.log(time), math.log(2) / 1.96)
     stops = [math.exp(normal.inv_cdf((k + 0.5) / 200)) for k in range(200)]
     return replace(preferences.distribution(stops), says=f"around {time:,g}, within a factor of 2")
-
-
-def _parse_risk(text: str) -> Any:
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 def _add_report(commands: argparse._SubParsersAction) -> None:

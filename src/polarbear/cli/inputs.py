@@ -104,8 +104,6 @@ def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
 def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of ``polarbear.read`` that were given."""
     options = {name: getattr(arguments, name) for name in READING_OPTIONS}
-    if options["until"] is not None:
-        options["until"] = _parse_until(options["until"])
     if options["columns"] is not None:
         options["columns"] = dict(options["columns"])
     if options["value"] is not None and len(options["value"]) == 1:
@@ -328,11 +326,3 @@ def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reaso
         raise DataError(
             f"{get_option_name(given[0])} is for files of results, but {reason}: leave it out"
         )
-
-
-def _parse_until(text: str) -> float | str:
-    """Convert a text to a number; return it unchanged if it is not a number."""
-    try:
-        return float(text)
-    except ValueError:
-        return text

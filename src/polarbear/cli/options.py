@@ -130,6 +130,7 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
         )
     group.add_argument(
         "--until",
+        type=parse_number_or_text,
         metavar="WHEN",
         action=GivenOption,
         help="until when runs were observed: a column, a time for all, 'last' (until the last row "
@@ -413,6 +414,14 @@ def _parse_weight(text: str) -> tuple[str, float]:
             f"{text!r}: expected an instance and its weight, such as sphere=2"
         ) from None
     return name, weight
+
+
+def parse_number_or_text(text: str) -> float | str:
+    """Parse a number; return a text that is none unchanged."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 class Seconds(float):

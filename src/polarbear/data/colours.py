@@ -231,10 +231,15 @@ def _rotate(options: tuple[Any, ...], start: int) -> tuple[Any, ...]:
     return options[start:] + options[:start]
 
 
+def get_luminance(colour: str) -> float:
+    """Return the relative luminance of a colour, from 0 to 1."""
+    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
 @cache
 def _get_lightness(colour: str) -> float:
     """Return the lightness L* of a colour, from 0 to 100."""
-    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    luminance = get_luminance(colour)
     return 116 * luminance ** (1 / 3) - 16 if luminance > 0.008856 else 903.3 * luminance

@@ -112,13 +112,11 @@ UNTIL_RULES = ("last", "instance")
 MISSING_RULES = ("error", "drop")
 
 
-def check_frame_complete(
-    frame: object, function: str, direction: str | None, options: Mapping[str, Any]
-) -> None:
+def check_frame_complete(frame: object, direction: str | None, options: Mapping[str, Any]) -> None:
     """Raise ``DataError`` with a list of what a data frame lacks: columns and the direction.
 
-    ``options`` are those of :meth:`Runs.from_frame`. The message ends with a call of ``function``
-    that supplies what is missing.
+    ``options`` are those of :meth:`Runs.from_frame`. The message ends with a call of ``read`` that
+    supplies what is missing.
     """
     columns = to_columns(frame)
     naming = ColumnNaming(**{k: v for k, v in options.items() if k not in ("clock", "ended")})
@@ -129,7 +127,7 @@ def check_frame_complete(
     gaps, arguments = describe_gaps(direction, naming.missing, count_incomplete(columns, roles))
     arguments = {**suggest_columns(columns, roles), **arguments}
     given = dict(options) if direction is None else {**options, "direction": direction}
-    call = format_call(function, "frame", given, arguments)
+    call = format_call("frame", given, arguments)
     raise DataError("; ".join(filter(None, [missing, *gaps])) + call)
 
 

@@ -150,7 +150,7 @@ def losses(
     --------
     >>> import polarbear as pb
     >>> runs = pb.example("cma-variants")
-    >>> print(pb.losses(runs, [1000, 10_000], among=["CSA", "RS"], measure="ratio"))
+    >>> print(pb.selection.losses(runs, [1000, 10_000], among=["CSA", "RS"], measure="ratio"))
     loss against the best value of each instance: ratio
     algorithm  time                instances  median  90 %   mean of the worst tenth
     CSA        1,000 evaluations   60         ...

@@ -63,7 +63,7 @@ def describe_missing_columns(columns: Columns, roles: Iterable[tuple[str, str]])
         return ""
     names = [str(name) for name in columns.names]
     missing_names = ", ".join(repr(name) for _, name in missing)
-    layout = _describe_wide_layout(columns, [role for role, _ in missing])
+    layout = describe_wide_layout(columns, [role for role, _ in missing])
     if layout:
         return f"no column {missing_names} among {format_list(names)}: {layout}"
     advice = [f"{role}={name!r}" for role, name in suggest_columns(columns, roles).items()]
@@ -128,12 +128,10 @@ def count_incomplete(columns: Columns, roles: Sequence[tuple[str, str]]) -> int:
     return int(incomplete.sum())
 
 
-def format_call(
-    function: str, data: str, given: Mapping[str, Any], suggested: Mapping[str, Any]
-) -> str:
-    """Return a corrected call as text, if several arguments must be added to it; else "".
+def format_call(data: str, given: Mapping[str, Any], suggested: Mapping[str, Any]) -> str:
+    """Return a corrected call of ``read``, if several arguments must be added to it; else "".
 
-    >>> print(format_call("pb.read", "'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
+    >>> print(format_call("'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
     <BLANKLINE>
     All of it at once:
       pb.read('a.csv', time='fe', direction='minimize')
@@ -142,7 +140,7 @@ def format_call(
         return ""
     arguments = {**given, **suggested}.items()
     formatted = [f"{name}={value!r}" for name, value in arguments if value is not None]
-    return f"\nAll of it at once:\n  {function}({', '.join([data, *formatted])})"
+    return f"\nAll of it at once:\n  pb.read({', '.join([data, *formatted])})"
 
 
 def guess_repetition_column(names: Iterable[str]) -> str | None:
@@ -181,7 +179,7 @@ def guess_columns(roles: Sequence[tuple[str, str]], names: Sequence[str]) -> dic
     return guesses
 
 
-def _describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
+def describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
     """Return how to reshape a table with one column per algorithm or time; "" if it is long."""
     if "value" not in missing:
         return ""

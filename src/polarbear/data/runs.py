@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import parquet
-from polarbear.data.columns import Columns, Labels, to_columns
+from polarbear.data.columns import Columns, Labels, make_frame, to_columns, write_csv
 from polarbear.data.instance_data import (
     InstanceData,
     describe_instance_data,
     join_parts,
+    to_json,
 )
-from polarbear.data.levels import Levels, encode_records, join_levels
+from polarbear.data.levels import Levels, WithLevels, encode_records, join_levels
 from polarbear.data.long_table import (
     ColumnNaming,
     ColumnRoles,
@@ -40,7 +41,6 @@ from polarbear.data.run import (
     sign_of,
 )
 from polarbear.data.run_ends import Ended, RunEnds, decide_ends, describe_unstated, format_counts
-from polarbear.data.run_tables import WithTables
 from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError
@@ -53,7 +53,7 @@ Names = str | Sequence[str]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Runs(WithTables):
+class Runs(WithLevels):
     """The best-so-far trajectories of runs of several algorithms on several instances.
 
     Make one with :meth:`from_frame`, :meth:`from_records`, :meth:`from_parquet` or
@@ -559,7 +559,88 @@ class Runs(WithTables):
         empty = np.flatnonzero(np.diff(self.offset) == 0).tolist()
         return [run.name(with_status=True) for run in map(self.__getitem__, empty)]
 
-    # Tables, with the methods of WithTables
+    # Tables
+
+    def columns(self) -> dict[str, Labels | NDArray[Any]]:
+        """Return the long table: a row per improvement, and one per run without improvements.
+
+        The row of a run without a value has the value :attr:`worst`, so that :meth:`from_frame`
+        makes the same ``Runs`` of the table.
+
+        >>> import polarbear as pb
+        >>> run = pb.Run("a", "x", [1, 3], [2.0, 1.0], until=9)
+        >>> runs = pb.Runs.from_records([run], direction="minimize")
+        >>> runs.columns()["value"], runs.columns()["until"]
+        (array([2., 1.]), array([9., 9.]))
+        """
+        rows = np.maximum(np.diff(self.offset), 1)
+        run = np.repeat(np.arange(len(self)), rows)
+        time, value = np.zeros(len(run)), np.full(len(run), self.worst)
+        has_value = np.repeat(np.diff(self.offset) > 0, rows)
+        time[has_value], value[has_value] = self.time, self.value
+        names = [str(status) for status in STATUSES]
+        values: dict[str, NDArray[Any]] = {"value": value}
+        if self.levels is not None:
+            table = np.concatenate([self.levels.table, [self.levels.worst]])
+            row = np.where(has_value, value, len(table) - 1).astype(np.int64)
+            values = dict(zip(self.levels.names, table[row].T, strict=True))
+        return {
+            "algorithm": Labels(self.algorithm[run], self.algorithms),
+            "instance": Labels(self.instance[run], self.instances),
+            "repetition": self.repetition[run],
+            "time": time,
+            **values,
+            "until": self.until[run],
+            "status": Labels(self.status[run].astype(np.int32), names),
+        }
+
+    def to_frame(self, backend: Any = "pandas") -> Any:
+        """Return the long table as a data frame of "pandas", "polars" or "pyarrow".
+
+        >>> import polarbear as pb
+        >>> run = pb.Run("a", "x", [1, 3], [2.0, 1.0], until=9)
+        >>> runs = pb.Runs.from_records([run], direction="minimize")
+        >>> runs.to_frame("pyarrow").column_names
+        ['algorithm', 'instance', 'repetition', 'time', 'value', 'until', 'status']
+        """
+        return make_frame(self.columns(), backend)
+
+    def to_parquet(self, path: Any) -> None:
+        """Write the long table, its direction, its clock and the instance data to a Parquet file.
+
+        >>> import io
+        >>> import polarbear as pb
+        >>> run = pb.Run("a", "x", [1, 3], [2.0, 1.0], until=9)
+        >>> runs = pb.Runs.from_records([run], direction="minimize")
+        >>> file = io.BytesIO()                       # or a path
+        >>> runs.to_parquet(file)
+        >>> pb.Runs.from_parquet(file) == runs
+        True
+        """
+        about: dict[str, Any] = {"direction": self.direction, "clock": self.clock}
+        if self.levels is not None:
+            about |= {"direction": self.levels.directions, "value": self.levels.names}
+        if not self.best_so_far:
+            about["best_so_far"] = False
+        if self.stated_order:
+            about["stated_order"] = self.stated_order
+        if self.instance_data:
+            about["instance_data"] = to_json(self.instances, self.instance_data)
+        parquet.write_parquet(path, self.columns(), about)
+
+    def to_csv(self, path: Any) -> None:
+        """Write the long table as CSV, which does not store the direction and the clock.
+
+        Names are written as they are, also those that a spreadsheet would take for formulas.
+
+        >>> import sys                                # sys.stdout, or a path
+        >>> import polarbear as pb
+        >>> runs = pb.Runs.from_records([pb.Run("a", "x", [1], [2.0], 9)], direction="minimize")
+        >>> runs.to_csv(sys.stdout)
+        algorithm,instance,repetition,time,value,until,status
+        a,x,0,1.0,2.0,9.0,unstated
+        """
+        write_csv(path, self.columns())
 
     @classmethod
     def from_parquet(

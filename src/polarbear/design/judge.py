@@ -397,7 +397,7 @@ class Judge:
 
 def _pick_reason(failures: Sequence[Failed]) -> str:
     """Return the most frequent reason why runs failed, without folders; "" if no run failed."""
-    reasons = [event.why.split("; it printed last:")[0] for event in failures]
+    reasons = [event.reason for event in failures]
     return _FOLDER.sub("(", max(reasons, key=reasons.count, default=""))
 
 

@@ -307,14 +307,14 @@ def compare_on_stretches(
     evidence = PairEvidence.empty(len(stretches), (n, n))
     for duels in _compare_pairs(rankings, heaviest, stretches):
         both = (duels.first, duels.second), (duels.second, duels.first)
-        weigh(evidence, both, Tally.of(duels, stretches), margin, both_sides=both_sides)
+        weigh(evidence, both, DuelTally.of(duels, stretches), margin, both_sides=both_sides)
     return evidence
 
 
 def weigh(
     evidence: PairEvidence,
     both: tuple[tuple[Ints, Ints], tuple[Ints, Ints]],
-    tally: Tally,
+    tally: DuelTally,
     margin: float,
     *,
     both_sides: bool = False,
@@ -470,7 +470,7 @@ class Duels(NamedTuple):
         return total.reshape(-1, size + 1)[:, :size].astype(float)
 
 
-class Tally(NamedTuple):
+class DuelTally(NamedTuple):
     """On how many instances the first of each of K pairs had which results; tallies add up."""
 
     results: tuple[Floats, ...]  # of each stretch (K, wins, losses)

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 import numpy as np
 
 from polarbear._text import escape_text, format_range, format_share, format_time, format_unit
-from polarbear.data.colours import Cast, Style
+from polarbear.data.colours import Cast, Style, get_luminance
 from polarbear.inference.ribbon import CERTAIN, Ribbon
 
 CAPTION = "What to run if you stop here"
@@ -31,10 +31,7 @@ def choose_ink(colour: str) -> str:
     >>> choose_ink("#0033d3"), choose_ink("#93ffa5")
     ('#ffffff', '#000000')
     """
-    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "#000000" if (luminance + 0.05) ** 2 > 0.0525 else "#ffffff"
+    return "#000000" if (get_luminance(colour) + 0.05) ** 2 > 0.0525 else "#ffffff"
 
 
 def blend(colour: str, opacity: float, ground: str = "#ffffff") -> str:

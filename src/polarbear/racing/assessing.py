@@ -13,9 +13,8 @@ from polarbear.errors import DataError, warn
 from polarbear.inference.verdicts import Unsettled, Verdict, compare_readings
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Open, Shares
-from polarbear.racing.entries import Entries
 from polarbear.racing.questions.pareto_set import check_question
-from polarbear.racing.questions.question import Question, View
+from polarbear.racing.questions.question import Entries, Question, View
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -21,7 +21,7 @@ from polarbear.errors import DataError
 from polarbear.racing.budget import Budget
 from polarbear.racing.codec import from_plain, to_plain
 from polarbear.racing.decisions import Decision
-from polarbear.racing.jobs import Job, RunId
+from polarbear.racing.jobs import QUOTES, Job, RunId
 from polarbear.racing.model import Model
 from polarbear.racing.questions.question import Question
 
@@ -192,6 +192,11 @@ class Failed:
     status: Status
     why: str
     output: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why the run failed, without the lines of output that ``why`` quotes."""
+        return self.why.split(QUOTES)[0]
 
     @classmethod
     def of(cls, run: Run, why: str, output: str = "") -> "Failed":

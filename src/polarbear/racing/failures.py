@@ -27,7 +27,7 @@ Reasons = dict[str, dict[str, Reason]]
 
 def add_failure(reasons: Reasons, failed: Failed) -> None:
     """Add a failed run to the counts of failures by algorithm and reason."""
-    kind = re.sub(r"0x[0-9a-f]+|[0-9]+", "#", failed.why.split("; it printed last:")[0])
+    kind = re.sub(r"0x[0-9a-f]+|[0-9]+", "#", failed.reason)
     reason = reasons.setdefault(failed.key.algorithm, {}).setdefault(kind, Reason())
     reason.why = failed.why
     reason.runs[failed.key.instance] += 1

@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike
 
 from polarbear.data.run import EncodedRun, Run, Status
 
+QUOTES = "; it printed last: "
+"""What stands between the reason of a failure and the lines of output that the text quotes."""
+
 MAX_REPETITION = 1_000_000
 """The largest repetition number that is accepted; no race requests a run as often."""
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from polarbear.data.names import natural_sort_key
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.decisions import Decision
-from polarbear.racing.entries import Entries
 from polarbear.racing.ledger import Limit, TrialRuns
+from polarbear.racing.questions.question import Entries
 
 
 @dataclass

@@ -27,7 +27,7 @@ from polarbear._text import (
 from polarbear.data.grid import check_times
 from polarbear.errors import DataError
 from polarbear.inference.e_values import multiplicity
-from polarbear.inference.replacing import Duels, PairEvidence, Tally, find_stretches, weigh
+from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, find_stretches, weigh
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.pareto_set import ParetoSet, check_question
@@ -256,7 +256,7 @@ class _SimulatedRace(NamedTuple):
             duels = Duels.of(races, row + n_races, place, stretches, np.ones(size))
             evidence.append(PairEvidence.empty(len(stretches), (2, n_races)))
             both = (row, races), (row + 1, races)
-            weigh(evidence[-1], both, Tally.of(duels, stretches), self.question.margin)
+            weigh(evidence[-1], both, DuelTally.of(duels, stretches), self.question.margin)
         certainty, n_rivals = self.question.certainty, self.n_algorithms - 1
         among = multiplicity(self.n_algorithms) if self.question.errors == "whole_race" else 1.0
         log_k = np.full((2, n_races), np.log(multiplicity(n_rivals) * among / (1 - certainty)))

@@ -207,7 +207,7 @@ def read(
         for name in set(own) - _list_options(read_long_csv) | {"names", "columns"} & set(own):
             raise DataError(f"a data frame takes no option {name!r}: it is for files; leave it out")
         columns = {name: value for name, value in options.items() if name != "direction"}
-        check_frame_complete(source, "pb.read", options.get("direction"), columns)
+        check_frame_complete(source, options.get("direction"), columns)
         return _check_result(Runs.from_frame(source, **options), "the table")
     with closing(open_source(source)) as files:
         files.forced = format is not None
@@ -235,7 +235,7 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     incomplete = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
     call = ""
     if len(incomplete) == 1:
-        call = format_call("pb.read", repr(files.label), options, incomplete[0][1].arguments)
+        call = format_call(repr(files.label), options, incomplete[0][1].arguments)
     reasons = "\n".join(f"  {name:10} {why}" for name, why in incomplete or tried)
     own = "" if incomplete or own_reader else f"\n{OWN_READER_HINT}"
     raise DataError(

@@ -25,6 +25,7 @@ from polarbear.readers.source import (
     Refused,
     RefusedIncomplete,
     Source,
+    choose_direction,
     parse_number,
     parse_time,
     prefix_errors,
@@ -93,14 +94,8 @@ def read_logs(
     stated = [(solve.file, solve.state_name(use_head=names is not None)) for solve in solves]
     named = list(zip(solves, naming.name_runs(stated), strict=True))
     _warn_of_imprecise_times(solves)
-    directions: set[Direction] = {solve.direction for solve in solves if solve.direction}
-    if direction is None and len(directions) != 1:
-        why = "some logs minimise and some maximise" if directions else "the logs do not tell"
-        raise DataError(f"{source.label}: {why}; pass direction='minimize' or 'maximize'")
-    direction = direction or directions.pop()
+    direction = choose_direction(solves, direction, source.label, "logs", "the logs do not tell")
     chosen = [(solve, name) for solve, name in named if solve.direction in (None, direction)]
-    if not chosen:
-        raise DataError(f"{source.label}: holds no logs that {direction}; pass the other direction")
     bounds = [solve.make_bound(name, direction) for solve, name in chosen]
     return Runs.from_records(
         [solve.make_run(name, direction) for solve, name in chosen],

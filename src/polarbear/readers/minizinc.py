@@ -13,7 +13,14 @@ from polarbear.data.run import Direction, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.naming import RunName, RunNaming, StatedName
-from polarbear.readers.source import Refused, Source, parse_number, parse_time, prefix_errors
+from polarbear.readers.source import (
+    Refused,
+    Source,
+    choose_direction,
+    parse_number,
+    parse_time,
+    prefix_errors,
+)
 
 MINIZINC_OPTIONS = (
     "--json-stream --output-time --output-mode json --output-objective --intermediate --statistics"
@@ -68,24 +75,13 @@ def read_minizinc(
     if not naming or not streams:
         raise Refused("no file has lines of a MiniZinc JSON stream")
     named = naming.name_runs([(stream.file, StatedName(solver="MiniZinc")) for stream in streams])
-    directions: set[Direction] = {one.direction for one in streams if one.direction}
-    if direction is None and len(directions) != 1:
-        why = (
-            "some streams minimise and some maximise"
-            if directions
-            else "the streams do not tell the direction (minizinc --statistics makes them)"
-        )
-        raise DataError(f"{source.label}: {why}; pass direction='minimize' or 'maximize'")
-    direction = direction or directions.pop()
+    unknown = "the streams do not tell the direction (minizinc --statistics makes them)"
+    direction = choose_direction(streams, direction, source.label, "streams", unknown)
     chosen = [
         (stream, name)
         for stream, name in zip(streams, named, strict=True)
         if stream.direction in (None, direction)
     ]
-    if not chosen:
-        raise DataError(
-            f"{source.label}: holds no streams that {direction}; pass the other direction"
-        )
     bounds = [stream.make_run(name, stream.bounds) for stream, name in chosen]
     return Runs.from_records(
         [stream.make_run(name, stream.solutions) for stream, name in chosen],

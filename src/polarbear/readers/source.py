@@ -15,7 +15,7 @@ import re
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from os import PathLike
@@ -381,6 +381,28 @@ def prefix_errors(name: str) -> Iterator[None]:
     except DataError as error:
         message = str(error)
         raise DataError(message if message.startswith(name) else f"{name}: {message}") from None
+
+
+def choose_direction(
+    parts: Sequence[Any],
+    asked: Direction | None,
+    label: str,
+    what: str,
+    unknown: str = "",
+) -> Direction:
+    """Return the direction that was asked for, or else the one that all parts of a source have.
+
+    The ``direction`` of a part is None if nothing states it. ``what`` names the parts in messages,
+    and ``unknown`` says that none of them states it. Parts of the other direction are not read.
+    """
+    known: set[Direction] = {one.direction for one in parts if one.direction}
+    if asked is None and len(known) != 1:
+        why = f"some {what} minimise and some maximise" if known else unknown
+        raise DataError(f"{label}: {why}; pass direction='minimize' or 'maximize'")
+    chosen = asked or known.pop()
+    if not any(one.direction in (None, chosen) for one in parts):
+        raise DataError(f"{label}: holds no {what} that {chosen}; pass the other direction")
+    return chosen
 
 
 def resolve_direction(asked: Direction | None, fixed: Direction) -> Direction:

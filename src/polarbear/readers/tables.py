@@ -17,6 +17,7 @@ from polarbear.data.missing_columns import (
     count_incomplete,
     describe_gaps,
     describe_missing_columns,
+    describe_wide_layout,
     guess_columns,
     suggest_columns,
 )
@@ -229,7 +230,7 @@ class CsvTable(NamedTuple):
         if len(self.headers) == 1 and pattern is None:
             hint = "" if self.fields or not unnamed or len(self.files) == 1 else _PATH_HINT
             why = describe_missing_columns(self.columns, roles)
-            layout = "there seems to be a column per" in why
+            layout = describe_wide_layout(self.columns, [part for part, _ in gone])
             return why + hint, {} if layout else suggest_columns(self.columns, roles)
         first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
         file, *other_files = self.headers.values()

@@ -22,7 +22,7 @@ from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
 from polarbear.readers.naming import RunName
 from polarbear.readers.paths import PathPattern, propose_pattern
-from polarbear.readers.source import RefusedIncomplete, Source, prefix_errors
+from polarbear.readers.source import RefusedIncomplete, Source, choose_direction, prefix_errors
 
 CURVES = ("best", "last", "chosen", "final")
 CLOCKS = ("evaluations", "seconds")
@@ -178,20 +178,10 @@ def make_runs(experiments: Sequence[Experiment], options: TrialOptions, source: 
     direction, curve = options.direction, options.curve
     if direction is not None:
         sign_of(direction)
-    directions: set[Direction] = {one.direction for one in experiments if one.direction}
-    if direction is None and len(directions) > 1:
-        raise DataError(
-            f"{source.label}: some experiments minimise and some maximise; "
-            "pass direction='minimize' or 'maximize'"
-        )
-    if direction is None and not directions:
+    if direction is None and not any(one.direction for one in experiments):
         raise RefusedIncomplete(NO_DIRECTION, {"direction": "minimize"})
-    chosen = direction or directions.pop()
+    chosen = choose_direction(experiments, direction, source.label, "experiments")
     selected = [one for one in experiments if one.direction in (None, chosen)]
-    if not selected:
-        raise DataError(
-            f"{source.label}: holds no experiments that {chosen}; pass the other direction"
-        )
     records = list[Run]()
     for one, name in name_experiments(selected, options):
         time, value = trace_values(one, curve, chosen)

@@ -69,7 +69,7 @@ def report(
     provenance
         More lines for the last section: the origin of the data, the command.
     losses
-        How much is lost, for a section of its own: the result of :func:`polarbear.losses`.
+        How much is lost, for a section of its own: what :func:`polarbear.selection.losses` returns.
 
     Examples
     --------

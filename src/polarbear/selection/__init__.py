@@ -6,13 +6,19 @@ file from which ``select`` works elsewhere. These need numpy only. ``schedules``
 ``value_of_time`` work from runs. May import data and _text.
 """
 
+from polarbear.data.losses import losses
 from polarbear.selection.instance_ratings import InstanceRatings, value_of_selection
 from polarbear.selection.ratings import Ratings
+from polarbear.selection.schedules import schedule
+from polarbear.selection.value_of_time import value_of_time
 from polarbear.selection.worst_case import worst_case_regret
 
 __all__ = [
     "InstanceRatings",
     "Ratings",
+    "losses",
+    "schedule",
     "value_of_selection",
+    "value_of_time",
     "worst_case_regret",
 ]

@@ -197,7 +197,7 @@ def schedule(
     ...          for k in range(200)
     ...          for name, time in (("quick", solve(0.5, 2)), ("thorough", solve(0.2, 40)))]
     >>> runs = pb.Runs.from_records(found, direction="minimize", clock="seconds")
-    >>> best = pb.schedule(runs, 100, score="par10")
+    >>> best = pb.selection.schedule(runs, 100, score="par10")
     >>> best.steps[0][0], best.is_worth_it
     ('quick', True)
     """

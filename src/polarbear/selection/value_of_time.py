@@ -98,7 +98,7 @@ def value_of_time(
     Examples
     --------
     >>> import polarbear as pb
-    >>> found = pb.value_of_time(pb.example(), "CMA-ES")
+    >>> found = pb.selection.value_of_time(pb.example(), "CMA-ES")
     >>> round(float(found.improves[0, 0]), 2), round(float(found.improves[-1, 0]), 2)
     (0.84, 0.62)
     """

@@ -192,8 +192,8 @@ class Store:
 
     @property
     def model(self) -> Model:
-        """Return the model with which the race makes posteriors; the default if none is stored."""
-        return self.started().model or Model()
+        """Return the model with which the race makes posteriors."""
+        return self.started().model
 
     def accept_changes(self) -> None:
         """Let the next call resume with other solvers, instances or limits under the same names.

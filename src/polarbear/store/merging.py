@@ -24,7 +24,6 @@ from polarbear.racing.events import (
     Imported,
     Offered,
     Removed,
-    Started,
     Superseded,
     Told,
 )
@@ -98,7 +97,7 @@ def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
         _check_comparable([*([into] if into.n_events else []), *stores])
         identity = _new_identity(into, stores)
         if not into.n_events:
-            into.append([_started(stores[0])])
+            into.append([stores[0].started()])
         n_conflicts = len(into.conflicts())
         members, offers = _new_members(into, stores), _new_offers(into, stores)
         into.append([*members, *offers, *identity])
@@ -108,7 +107,7 @@ def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
 
 def _check_comparable(stores: list[Store]) -> None:
     """Raise an error if the runs of these stores cannot be compared with each other."""
-    first, *others = ((store.name, _started(store)) for store in stores)
+    first, *others = ((store.name, store.started()) for store in stores)
     for name, start in others:
         for what in ("times", "direction", "clock", "endless"):
             if getattr(start, what) != getattr(first[1], what):
@@ -148,13 +147,6 @@ def _new_identity(into: Store, stores: list[Store]) -> list[Identified]:
 def _shorten(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def _started(store: Store) -> Started:
-    first = next(store.read(), None)
-    if not isinstance(first, Started):
-        raise StoreError(f"{store.name} holds no race yet: merge stores of races that have started")
-    return first
 
 
 def _new_members(into: Store, stores: list[Store]) -> Iterator[Event]:

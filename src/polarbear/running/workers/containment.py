@@ -21,7 +21,7 @@ from contextlib import suppress
 import numpy as np
 
 from polarbear.data.run import Status
-from polarbear.racing.jobs import Job
+from polarbear.racing.jobs import QUOTES, Job
 from polarbear.running.solvers.processes import (
     Usage,
     detach_descriptors,
@@ -374,4 +374,4 @@ def _add_last_lines(outcome: RunOutcome, output: str) -> str:
     lines = [line.strip()[:MAX_QUOTED_CHARACTERS] for line in output.splitlines() if line.strip()]
     if not ((has_failed or not np.size(outcome.run.time)) and outcome.why and lines):
         return outcome.why
-    return f"{outcome.why}; it printed last: {' | '.join(lines[-MAX_QUOTED_LINES:])}"
+    return f"{outcome.why}{QUOTES}{' | '.join(lines[-MAX_QUOTED_LINES:])}"
