@@ -37,6 +37,9 @@ TARGET_STANDARD_ERROR, MAX_STANDARD_ERROR = 0.006, 0.009
 second weights are not used. The final error is smaller, as corrections are shrunk by their noise.
 """
 
+MAX_TRUSTED_ERROR = 0.02
+"""The standard error of a probability above which a posterior is not trusted."""
+
 MAX_WEIGHTED_TERMS = 4e9
 """Terms of the likelihood over the least number of draws beyond which draws have no weights."""
 
@@ -110,9 +113,13 @@ def sample_until_precise(
         k_hat[doubtful] = measure_k_hat(doubtful)
         sample = sample._replace(k_hat=k_hat)
     for more in (USUAL_DRAWS, MAX_DRAWS):
-        is_precise = standard_errors(sample).max() <= TARGET_STANDARD_ERROR
-        if (is_precise and sample.k_hat.max() <= MAX_K_HAT) or n_terms * more > MAX_TERMS:
+        error = standard_errors(sample).max()
+        if error <= TARGET_STANDARD_ERROR and sample.k_hat.max() <= MAX_K_HAT:
             break
+        if n_terms * more > MAX_TERMS:
+            if error <= MAX_TRUSTED_ERROR:
+                break
+            more = int(MAX_TERMS / n_terms)
         if more > len(sample.component):
             sample = sample_mixture(grid.mixture, more, rng)
     return sample
