@@ -67,10 +67,10 @@ class GridApproximation(NamedTuple):
 
 def unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
     """Return a mask of the independent blocks of times with unreliable importance weights."""
-    unreliable = ~(sample.k_hat <= MAX_K_HAT)
-    if n_terms * MAX_DRAWS <= MAX_TERMS:  # for larger data too few draws are only reported
-        unreliable |= ~(standard_errors(sample) <= MAX_STANDARD_ERROR)
-    return unreliable
+    # For larger data, draws that are somewhat too few are only reported.
+    is_small = n_terms * MAX_DRAWS <= MAX_TERMS
+    limit = MAX_STANDARD_ERROR if is_small else MAX_TRUSTED_ERROR
+    return ~((sample.k_hat <= MAX_K_HAT) & (standard_errors(sample) <= limit))
 
 
 def equal_weights(draws: int) -> Floats:
@@ -113,13 +113,9 @@ def sample_until_precise(
         k_hat[doubtful] = measure_k_hat(doubtful)
         sample = sample._replace(k_hat=k_hat)
     for more in (USUAL_DRAWS, MAX_DRAWS):
-        error = standard_errors(sample).max()
-        if error <= TARGET_STANDARD_ERROR and sample.k_hat.max() <= MAX_K_HAT:
+        is_precise = standard_errors(sample).max() <= TARGET_STANDARD_ERROR
+        if (is_precise and sample.k_hat.max() <= MAX_K_HAT) or n_terms * more > MAX_TERMS:
             break
-        if n_terms * more > MAX_TERMS:
-            if error <= MAX_TRUSTED_ERROR:
-                break
-            more = int(MAX_TERMS / n_terms)
         if more > len(sample.component):
             sample = sample_mixture(grid.mixture, more, rng)
     return sample
