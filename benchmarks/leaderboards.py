@@ -47,7 +47,7 @@ def pairs(number: int) -> Figures:
     kinds = [evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw]
     winners = [kinds[code] for code in won.tolist()]
     columns = {"model_a": xs, "model_b": ys, "winner": texts}
-    pb.read_pairs({name: values[:500] for name, values in columns.items()})
+    pb.readers.read_pairs({name: values[:500] for name, values in columns.items()})
     pb.fit(rankings(3, 5, 1))  # what is loaded once is not counted
     spent = []
 
@@ -58,13 +58,13 @@ def pairs(number: int) -> Figures:
         return found
 
     point: Any = timed(lambda: evalica.bradley_terry(xs, ys, winners)).scores
-    votes = timed(lambda: pb.read_pairs(columns))
+    votes = timed(lambda: pb.readers.read_pairs(columns))
     posterior = timed(lambda: pb.fit(votes))
     table = timed(posterior.columns)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/votes.parquet"
         pq.write_table(pa.table(columns), path)
-        timed(lambda: pb.read_pairs(path))
+        timed(lambda: pb.readers.read_pairs(path))
     order = np.log(point[list(posterior.algorithms)].to_numpy())
     ours = posterior.utilities.mean(axis=(0, 1))
     assert len(table["mean"]) == MODELS

@@ -100,7 +100,7 @@ def describe_tutorial_report() -> dict[str, Any]:
 
 def describe_table() -> dict[str, Any]:
     """The table for a paper."""
-    return {"latex": fit_example().to_latex(at=[100, 890, 10_000], certainty=CERTAINTY)}
+    return {"latex": pb.papers.to_latex(fit_example(), at=[100, 890, 10_000], certainty=CERTAINTY)}
 
 
 @cache

@@ -44,9 +44,10 @@ PAUSE_SECONDS = 0.02
 
 def race(store: Path, picture: Path) -> None:
     """A race in the middle, as a terminal shows it."""
-    console = Console(width=100, height=24, record=True, file=StringIO())
+    colour = {"force_terminal": True, "color_system": "truecolor"}
+    console = Console(width=100, height=24, record=True, file=StringIO(), **colour)
     hint = "Ctrl-C stops; the same command resumes. In a browser: polarbear serve race.db"
-    screen = Screen("race race.toml", hint, console)
+    screen = Screen("race.toml", hint, console)
     middle = []
 
     def watch(progress: Any) -> None:

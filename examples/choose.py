@@ -37,8 +37,8 @@ print(pb.select(posterior, always, size=4, repeats=True))
 
 with TemporaryDirectory() as folder:
     path = Path(folder) / "ratings.json"
-    pb.Ratings.of(posterior).save(path)
-    chosen = pb.select(pb.Ratings.load(path), pb.preferences.final())
+    pb.selection.Ratings.of(posterior).save(path)
+    chosen = pb.select(pb.selection.Ratings.load(path), pb.preferences.final())
     print(
         f"from a file of {path.stat().st_size / 1000:,.0f} kB, for the last time: {chosen.choice}"
     )

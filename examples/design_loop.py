@@ -54,7 +54,8 @@ It must be good early (after 30 evaluations) and late (after 300). Answer with t
 
 def make_solver(text):
     """Make a solver of the class that a text defines; in the process of each run."""
-    return pb.from_budgeted_class(pb.load_code(text)["Search"], budget=300, dim=4)
+    search = pb.design.load_code(text)["Search"]
+    return lambda job: search(budget=300, dim=4)(job.track(job.instance))
 
 
 def make_valley(rng):
@@ -86,7 +87,7 @@ def ask_model(prompt, n_before):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        judge = pb.Judge(
+        judge = pb.design.Judge(
             folder,
             make_solver,
             make_valley,
@@ -110,7 +111,7 @@ if __name__ == "__main__":
             return ask_model(prompt, len(judgements))
 
         # Each proposal is judged until the verdict is known, or after 24 runs.
-        for judgement in pb.frameworks.judge_proposals(judge, propose, len(PROPOSALS)):
+        for judgement in pb.design.judge_proposals(judge, propose, len(PROPOSALS)):
             print(judgement.label, "|", judgement)
 
         # The members of the race, on instances that the designer has not seen.

@@ -18,6 +18,6 @@ print(posterior)
 pb.plots.ratings(posterior)
 
 # %%
-# The same in words. For every preference over time, the best choice is a member of the Pareto set.
+# The same in words. For every preference, one that stays is the best choice, up to the margin.
 
 print(posterior.verdict(certainty=0.95))

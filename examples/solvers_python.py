@@ -94,6 +94,12 @@ class RandomSearch:
             func(np.random.uniform(func.bounds.lb, func.bounds.ub))  # noqa: NPY002
 
 
+def random_search(job):
+    """Run the class on the instance of a job, with the budget that it is configured for."""
+    dim = job.instance.meta_data.n_variables
+    RandomSearch(budget=200, dim=dim)(job.track(job.instance))
+
+
 def build(name):
     """Build a BBOB problem in the worker, because it cannot be sent to another process."""
     import ioh
@@ -130,7 +136,7 @@ def main():
     missing = [name for name in needs.values() if find_spec(name) is None]
     solvers = {f.__name__: f for f, name in needs.items() if name not in missing}
     solvers |= {"differential_evolution": differential_evolution, "nelder_mead": nelder_mead}
-    solvers["random_search"] = pb.from_budgeted_class(RandomSearch, budget=200)
+    solvers["random_search"] = random_search
     if missing:
         print(f"not installed, left out: {', '.join(missing)}")
     checked = pb.check(

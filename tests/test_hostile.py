@@ -155,7 +155,7 @@ def printed():
     replay = pb.replay(runs, pb.ParetoSet(certainty=0.8), times=[1])
     yield from (runs, pb.rank(runs, [1]), posterior, posterior.verdict(0.8), posterior.diagnostics)
     yield from (replay, replay.status, *replay.verdicts(), *replay.eliminated.values())
-    yield pb.replay_many(runs, pb.ParetoSet(certainty=0.8), times=[1], seeds=range(2))
+    yield pb.simulation.replay_many(runs, pb.ParetoSet(certainty=0.8), times=[1], seeds=range(2))
     yield pb.calibrate(runs, times=[1], replicates=2)
     yield pb.select(posterior)
     yield from pb.select(posterior, size=2, repeats=False, sure=0.999).choices
@@ -193,7 +193,7 @@ def test_what_people_print_holds_no_control_characters():
 def test_files_of_a_folder_are_named_by_hashes(tmp_path):
     solvers = dict.fromkeys(NAMES, course.solver((1.0,) * 3))
     setup = Setup.of(solvers, list(NAMES), times=[1], direction="minimize")
-    with closing(start_backend(setup, pb.SharedFolder(tmp_path / "spool"))) as backend:
+    with closing(start_backend(setup, pb.backends.SharedFolder(tmp_path / "spool"))) as backend:
         backend.submit([job(0, RunId(a, i, 0), 1.0) for a in NAMES for i in NAMES[:2]])
         files = [path.name for path in (tmp_path / "spool" / "jobs").iterdir()]
     assert len(files) == 2 * len(NAMES)
@@ -286,7 +286,7 @@ def test_nothing_at_rest_is_pickled_and_nothing_read_is_evaluated():
             evil = {"pickle", "marshal", "shelve", "yaml", "eval", "exec", "allow_pickle", "shell"}
             found |= {(path.relative_to(SOURCE).as_posix(), name) for name in evil & {*names}}
     assert found == {
-        ("coordinator/candidates.py", "exec"),  # load_code: a candidate's text, in its own process
+        ("design/candidates.py", "exec"),  # load_code: a candidate's text, in its own process
         ("running/solvers/setup.py", "pickle"),
         ("running/workers/spawning.py", "pickle"),
     }
@@ -311,7 +311,7 @@ def test_files_that_unpack_to_gigabytes_are_refused(tmp_path):
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in ("header.json", "header.npy", "manifest.json"):
             archive.writestr(name, bytes(20_000_000))
-    for load in (pb.Posterior.load, pb.InstanceRatings.load, read_members):
+    for load in (pb.Posterior.load, pb.selection.InstanceRatings.load, read_members):
         with pytest.raises(DataError, match="unpacks to more than 16 MiB, over 100 times its size"):
             load(bomb)
     assert main(["analyse", str(bomb)]) == 1
@@ -323,6 +323,6 @@ def test_files_that_hold_a_part_twice_are_refused(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for _ in range(2):
             archive.writestr("header.json", "{}")
-    for load in (pb.Posterior.load, pb.InstanceRatings.load, read_members):
+    for load in (pb.Posterior.load, pb.selection.InstanceRatings.load, read_members):
         with pytest.raises(DataError, match="holds 2 files named 'header.json'"):
             load(path)

@@ -28,14 +28,18 @@ def rated(n=5, times=GRID, draws=60, seed=0, spread=0.4):
     rating = np.exp(rng.normal(0, 0.4, n) + rise + spread * noise)
     rating /= rating.sum(axis=-1, keepdims=True)
     names = tuple(f"a{k}" for k in range(n))
-    return pb.Ratings(names, np.asarray(times, float), rating.astype(np.float32), "seconds")
+    return pb.selection.Ratings(
+        names, np.asarray(times, float), rating.astype(np.float32), "seconds"
+    )
 
 
 def certain(curves, times=None):
     """Ratings (n, T) that are known."""
     curves = np.asarray(curves, dtype=np.float32)
     times = np.arange(1.0, curves.shape[1] + 1) if times is None else times
-    return pb.Ratings(tuple(f"a{k}" for k in range(len(curves))), times, curves.T[None].copy())
+    return pb.selection.Ratings(
+        tuple(f"a{k}" for k in range(len(curves))), times, curves.T[None].copy()
+    )
 
 
 class Uniform:
@@ -216,12 +220,14 @@ def test_log_time_has_no_zero():
 
 
 def test_what_lies_outside_of_the_grid_is_said():
-    with pytest.warns(pb.DataWarning, match="range 50 to 200 seconds is only known from 50 to 100"):
+    with pytest.warns(
+        pb.errors.DataWarning, match="range 50 to 200 seconds is only known from 50 to 100"
+    ):
         pb.select(rated(), pb.preferences.between(50, 200))
     pb.select(rated(), pb.preferences.between(50, 100.4))  # less than a hundredth of it
-    with pytest.warns(pb.DataWarning, match="50% of the stopping times lie outside"):
+    with pytest.warns(pb.errors.DataWarning, match="50% of the stopping times lie outside"):
         pb.select(rated(), pb.preferences.distribution([50, 200]))
-    with pytest.warns(pb.DataWarning, match="50% of the stopping times lie outside"):
+    with pytest.warns(pb.errors.DataWarning, match="50% of the stopping times lie outside"):
         pb.select(rated(), pb.preferences.distribution(Uniform(50, 150)))
 
 
@@ -277,7 +283,7 @@ def test_among_restricts_the_choice_and_not_the_ratings():
 def test_the_careful_take_what_is_sure():
     sure, bold = np.full((200, 1), 0.4), np.linspace(0.1, 0.8, 200)[:, None]
     draws = np.stack([sure, bold], axis=-1).astype(np.float32)
-    ratings = pb.Ratings(("sure", "bold"), np.ones(1), draws)
+    ratings = pb.selection.Ratings(("sure", "bold"), np.ones(1), draws)
     assert pb.select(ratings, risk="expected").algorithms == ("bold",)
     assert pb.select(ratings, risk="best").algorithms == ("bold",)
     assert pb.select(ratings, risk=0.05).algorithms == ("sure",)
@@ -384,7 +390,9 @@ def test_eight_of_thirty_take_less_than_a_second(name, risk):
 
 
 def test_what_portfolios_assume_is_asked_for():
-    with pytest.warns(pb.DataWarning, match="holds if the best result .* repeats=False") as said:
+    with pytest.warns(
+        pb.errors.DataWarning, match="holds if the best result .* repeats=False"
+    ) as said:
         found = pb.select(rated(), size=2)
     assert said[0].filename == __file__
     assert found == pb.select(rated(), size=2, repeats=True)
@@ -440,9 +448,9 @@ def test_anything_with_four_attributes_will_do():
 def test_the_file_gives_the_same_answers(name, size, tmp_path):
     ratings = rated(draws=1500, spread=0.1)
     path = tmp_path / "ratings.json"
-    small = pb.Ratings.of(ratings)
+    small = pb.selection.Ratings.of(ratings)
     small.save(path)
-    again = pb.Ratings.load(path)
+    again = pb.selection.Ratings.load(path)
     assert again == small
     for risk in ("expected", 0.05):
         ask = {"preference": PREFERENCES[name][0], "risk": risk, "size": size, "repeats": True}
@@ -455,8 +463,8 @@ def test_the_file_gives_the_same_answers(name, size, tmp_path):
 
 def test_without_thinning_only_rounding_is_lost(tmp_path):
     ratings = rated(draws=300)
-    pb.Ratings.of(ratings, draws=300).save(tmp_path / "r.json")
-    again = pb.Ratings.load(tmp_path / "r.json")
+    pb.selection.Ratings.of(ratings, draws=300).save(tmp_path / "r.json")
+    again = pb.selection.Ratings.load(tmp_path / "r.json")
     assert_allclose(again.ratings, ratings.ratings, rtol=2.0**-11, atol=2.0**-24)
     assert_allclose(
         [c.score for c in pb.select(again, risk=0.05).choices],
@@ -467,30 +475,32 @@ def test_without_thinning_only_rounding_is_lost(tmp_path):
 
 def test_the_file_is_small_and_plain(tmp_path):
     path = tmp_path / "ratings.json"
-    pb.Ratings.of(rated(n=10, times=np.geomspace(1, 100, 30), draws=4000)).save(path)
+    pb.selection.Ratings.of(rated(n=10, times=np.geomspace(1, 100, 30), draws=4000)).save(path)
     assert path.stat().st_size < 820_000
     content = json.loads(path.read_text())
     assert content["algorithms"] == [f"a{k}" for k in range(10)]
     assert content["clock"] == "seconds"
     some = tmp_path / "some.json"
-    pb.Ratings.of(rated(n=10), among=["a7", "a2"]).save(some)
-    assert pb.Ratings.load(some).algorithms == ("a7", "a2")
+    pb.selection.Ratings.of(rated(n=10), among=["a7", "a2"]).save(some)
+    assert pb.selection.Ratings.load(some).algorithms == ("a7", "a2")
 
 
 def test_any_name_survives(tmp_path):
-    ratings = pb.Ratings(("../ü\n", "🐻 \ud7ff"), np.ones(1), np.full((1, 1, 2), 0.5, np.float32))
+    ratings = pb.selection.Ratings(
+        ("../ü\n", "🐻 \ud7ff"), np.ones(1), np.full((1, 1, 2), 0.5, np.float32)
+    )
     ratings.save(tmp_path / "odd.json")
-    assert pb.Ratings.load(tmp_path / "odd.json") == ratings
+    assert pb.selection.Ratings.load(tmp_path / "odd.json") == ratings
 
 
 def test_deployment_takes_numpy_alone(tmp_path):
-    pb.Ratings.of(rated()).save(tmp_path / "ratings.json")
+    pb.selection.Ratings.of(rated()).save(tmp_path / "ratings.json")
     code = f"""
 import sys
 for name in ("scipy", "narwhals", "threadpoolctl"):
     sys.modules[name] = None
 import polarbear as pb
-ratings = pb.Ratings.load({str(tmp_path / "ratings.json")!r})
+ratings = pb.selection.Ratings.load({str(tmp_path / "ratings.json")!r})
 print(*pb.select(ratings, lambda t: t > 20, risk=0.05).algorithms)
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -521,12 +531,12 @@ print(*pb.select(ratings, lambda t: t > 20, risk=0.05).algorithms)
 )
 def test_damaged_and_foreign_files_are_refused(change, message, tmp_path):
     path = tmp_path / "ratings.json"
-    pb.Ratings.of(rated()).save(path)
+    pb.selection.Ratings.of(rated()).save(path)
     content = json.loads(path.read_text())
     change(content)
     path.write_text(json.dumps(content))
     with pytest.raises(pb.DataError, match=message):
-        pb.Ratings.load(path)
+        pb.selection.Ratings.load(path)
 
 
 def test_what_is_no_file_of_ratings_is_refused(tmp_path):
@@ -534,12 +544,12 @@ def test_what_is_no_file_of_ratings_is_refused(tmp_path):
     for text in ("hello", "[]", "\x00", "[" * 200_000):
         path.write_text(text)
         with pytest.raises(pb.DataError, match="not JSON|does not hold"):
-            pb.Ratings.load(path)
+            pb.selection.Ratings.load(path)
 
 
 def test_draws_must_be_some():
     with pytest.raises(pb.DataError, match="draws=0: expected at least 1"):
-        pb.Ratings.of(rated(), draws=0)
+        pb.selection.Ratings.of(rated(), draws=0)
 
 
 def test_whoever_may_have_meant_hours_is_asked():

@@ -9,7 +9,7 @@ import polarbear as pb
 
 SOURCE = Path(pb.__file__).parent
 MAX_FIELDS, MAX_PARAMETERS, MAX_POSITIONAL = 12, 12, 4
-ROOMS_OF_THE_RACE = ("racing", "coordinator")
+ROOMS_OF_THE_RACE = ("racing", "coordinator", "design")
 
 MODULES = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 

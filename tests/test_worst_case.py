@@ -35,7 +35,7 @@ def regret_by_search(ratings, steps=60):
 def test_the_worst_case_is_that_of_an_enumeration(seed):
     rng = np.random.default_rng(seed)
     posterior = posterior_of(rng.normal(size=(200, 3, 4)) + 2 * rng.normal(size=(1, 3, 4)))
-    found = pb.worst_case_regret(posterior)
+    found = pb.selection.worst_case_regret(posterior)
     total, known = regret_by_search(posterior.ratings.astype(float))
     assert found.regret == pytest.approx(total, abs=1e-6)  # at a single time, so exactly
     assert known - 0.004 <= found.reducible <= known + 0.004
@@ -43,7 +43,7 @@ def test_the_worst_case_is_that_of_an_enumeration(seed):
 
 
 def test_certain_ratings_leave_only_what_is_irreducible():
-    found = pb.worst_case_regret(posterior_of(np.array([[[2.0, 0.0], [0.0, 2.0]]] * 3)))
+    found = pb.selection.worst_case_regret(posterior_of(np.array([[[2.0, 0.0], [0.0, 2.0]]] * 3)))
     assert found.reducible == pytest.approx(0, abs=1e-6)
     assert found.irreducible == pytest.approx(np.tanh(1.0), abs=1e-4)
     assert "because the budget is unknown" in str(found)

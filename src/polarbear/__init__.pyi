@@ -1,22 +1,20 @@
 # Each public name and where it is defined, in one line: __init__.py reads this file, and so do
 # type checkers.
 
+from polarbear import design as design
+from polarbear import errors as errors
+from polarbear import papers as papers
 from polarbear import plots as plots
 from polarbear import priors as priors
 from polarbear import readers as readers
+from polarbear import selection as selection
 from polarbear import simulation as simulation
 from polarbear import store as store
 from polarbear.calibration.resampling import calibrate as calibrate
-from polarbear.coordinator import frameworks as frameworks
-from polarbear.coordinator.candidates import load_code as load_code
-from polarbear.coordinator.gate import Gate as Gate
 from polarbear.coordinator.gate import gate as gate
-from polarbear.coordinator.judge import Judge as Judge
-from polarbear.coordinator.judgement import Judgement as Judgement
 from polarbear.coordinator.run_race import race as race
 from polarbear.data import grid as grid
 from polarbear.data import targets as targets
-from polarbear.data.archives import Archives as Archives
 from polarbear.data.losses import losses as losses
 from polarbear.data.rankings import Rankings as Rankings
 from polarbear.data.rankings import rank as rank
@@ -24,21 +22,14 @@ from polarbear.data.run import Run as Run
 from polarbear.data.run import Status as Status
 from polarbear.data.runs import Runs as Runs
 from polarbear.errors import DataError as DataError
-from polarbear.errors import DataWarning as DataWarning
-from polarbear.errors import FitError as FitError
-from polarbear.errors import FitWarning as FitWarning
-from polarbear.errors import MissingDependency as MissingDependency
-from polarbear.errors import PolarBearError as PolarBearError
-from polarbear.errors import SolverError as SolverError
-from polarbear.errors import StoreError as StoreError
 from polarbear.inference.cross_fitting import cross_fit as cross_fit
 from polarbear.inference.fit import fit as fit
-from polarbear.inference.instance_posterior import InstancePosterior as InstancePosterior
 from polarbear.inference.posterior import Posterior as Posterior
 from polarbear.inference.verdicts import Verdict as Verdict
 from polarbear.racing.assessing import assess as assess
 from polarbear.racing.assessing import assess_classes as assess_classes
 from polarbear.racing.budget import Budget as Budget
+from polarbear.racing.power import plan as plan
 from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet as PaperParetoSet
@@ -47,28 +38,19 @@ from polarbear.racing.questions.pareto_set import StrictParetoSet as StrictParet
 from polarbear.racing.questions.question import Question as Question
 from polarbear.racing.race import Race as Race
 from polarbear.racing.replay import replay as replay
-from polarbear.racing.replay import replay_many as replay_many
-from polarbear.racing.status import RaceStatus as RaceStatus
 from polarbear.readers import example as example
 from polarbear.readers import read as read
-from polarbear.readers.pair_tables import read_pairs as read_pairs
-from polarbear.readers.point_archives import read_archives as read_archives
-from polarbear.readers.ranking_tables import read_rankings as read_rankings
 from polarbear.readers.writing import write as write
 from polarbear.reporting.page import report as report
+from polarbear.running import backends as backends
 from polarbear.running.backends.checking import check as check
-from polarbear.running.backends.local_processes import LocalProcesses as LocalProcesses
-from polarbear.running.backends.shared_folder import SharedFolder as SharedFolder
-from polarbear.running.solvers.adapters import from_budgeted_class as from_budgeted_class
 from polarbear.running.solvers.commands import Command as Command
 from polarbear.running.solvers.instances import Instances as Instances
 from polarbear.running.solvers.setup import Limits as Limits
 from polarbear.selection import preferences as preferences
 from polarbear.selection.decision import select as select
-from polarbear.selection.instance_ratings import InstanceRatings as InstanceRatings
-from polarbear.selection.instance_ratings import value_of_selection as value_of_selection
-from polarbear.selection.ratings import Ratings as Ratings
-from polarbear.selection.worst_case import worst_case_regret as worst_case_regret
+from polarbear.selection.schedules import schedule as schedule
+from polarbear.selection.value_of_time import value_of_time as value_of_time
 from polarbear.store.opening import open_store as open_store
 
 __version__: str

@@ -5,6 +5,17 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+__all__ = [
+    "DataError",
+    "DataWarning",
+    "FitError",
+    "FitWarning",
+    "MissingDependency",
+    "PolarBearError",
+    "SolverError",
+    "StoreError",
+]
+
 
 class PolarBearError(Exception):
     """The base class of all exceptions that this package raises.
@@ -12,7 +23,7 @@ class PolarBearError(Exception):
     >>> import polarbear as pb
     >>> try:
     ...     pb.read("nowhere.csv", direction="minimize")
-    ... except pb.PolarBearError as error:
+    ... except pb.errors.PolarBearError as error:
     ...     print(type(error).__name__)
     DataError
     """
@@ -33,7 +44,7 @@ class FitError(PolarBearError, RuntimeError):
     """A fit failed; the message says why and what to try.
 
     >>> import polarbear as pb
-    >>> issubclass(pb.FitError, RuntimeError)
+    >>> issubclass(pb.errors.FitError, RuntimeError)
     True
     """
 

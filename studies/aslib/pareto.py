@@ -70,7 +70,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--scenarios", type=Path, help="a folder of folders of scenarios")
     wanted = options.parse_args()
-    warnings.simplefilter("ignore", pb.DataWarning)
+    warnings.simplefilter("ignore", pb.errors.DataWarning)
     if wanted.quick:
         with tempfile.TemporaryDirectory() as scratch:
             write_small_scenario(Path(scratch) / "scenarios" / "made")

@@ -202,7 +202,7 @@ def main() -> None:
     options.add_argument("--only", nargs="*", default=[], help="the names of some of them")
     options.add_argument("--folds", type=int, help="of each scenario, at most; by default all")
     wanted = options.parse_args()
-    warnings.simplefilter("ignore", pb.DataWarning)
+    warnings.simplefilter("ignore", pb.errors.DataWarning)
     if wanted.quick:
         with tempfile.TemporaryDirectory() as scratch:
             write_small_scenario(Path(scratch) / "scenarios" / "made")

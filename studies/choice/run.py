@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true", help="the table again from results/")
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     wanted = parser.parse_args()
-    warnings.simplefilter("ignore", pb.DataWarning)
+    warnings.simplefilter("ignore", pb.errors.DataWarning)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else HERE
         records = Records(folder / "results" / "replays.jsonl", ("pool", "share", "seed"))

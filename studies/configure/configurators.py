@@ -56,14 +56,14 @@ def search_at_random(scenario: str, n_runs: int, seed: int) -> Configured:
     return Configured(min(tried)[2], N_FIXED * len(tried), len(tried))
 
 
-def make_judge(folder: str, scenario: str, seed: int, max_runs: int) -> pb.Judge:
+def make_judge(folder: str, scenario: str, seed: int, max_runs: int) -> pb.design.Judge:
     def make_solver(options):
         def solve(job):
             yield BUDGET, run(scenario, options, job.instance, job.seed)
 
         return solve
 
-    return pb.Judge(
+    return pb.design.Judge(
         folder,
         make_solver,
         pb.Instances(tuple(str(k) for k in range(1, N_INSTANCES + 1)), int),
@@ -77,7 +77,7 @@ def make_judge(folder: str, scenario: str, seed: int, max_runs: int) -> pb.Judge
     )
 
 
-Propose = Callable[[list[tuple[dict[str, float], pb.Judgement]]], dict[str, float]]
+Propose = Callable[[list[tuple[dict[str, float], pb.design.Judgement]]], dict[str, float]]
 
 
 def judge_configurations(
@@ -89,7 +89,7 @@ def judge_configurations(
     max_runs: int = MAX_RUNS,
 ) -> Configured:
     """Judge what is proposed until the runs are used up, or the set is stable."""
-    judged: list[tuple[dict[str, float], pb.Judgement]] = []
+    judged: list[tuple[dict[str, float], pb.design.Judgement]] = []
     with tempfile.TemporaryDirectory() as folder:
         judge, idle = make_judge(folder, scenario, seed, max_runs), 0
         while not judged or judge.status().n_runs < n_runs:
@@ -122,7 +122,7 @@ def judge_optuna(scenario: str, n_runs: int, seed: int) -> Configured:
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     trials: list[Any] = []
 
-    def propose(judged: list[tuple[dict[str, float], pb.Judgement]]) -> dict[str, float]:
+    def propose(judged: list[tuple[dict[str, float], pb.design.Judgement]]) -> dict[str, float]:
         if judged:
             study.tell(trials[-1], judged[-1][1].fitness)
         trials.append(study.ask())

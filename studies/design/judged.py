@@ -52,9 +52,11 @@ def make_solver(options: dict[str, Any]) -> Any:
     return cma_es(**options)
 
 
-def make_judge(folder: Path, size: Size, max_time: float, control: str, slots: int) -> pb.Judge:
+def make_judge(
+    folder: Path, size: Size, max_time: float, control: str, slots: int
+) -> pb.design.Judge:
     names = tuple(str(k) for k in range(1, size.instances + 1))
-    return pb.Judge(
+    return pb.design.Judge(
         folder,
         make_solver,
         pb.Instances(names, partial(build, dimension=size.dimension)),

@@ -5,21 +5,29 @@ instances and without one. A race never stops by itself here, which is the worst
 often a pair is called tied although one is worse by more than the margin. Kept: how often both are
 called worth running although one is behind by half the margin everywhere.
 
-Run: python studies/error_control/run.py [--races 2000] [--quick]
+Run: python studies/error_control/run.py [--races 500] [--quick]
 """
 
 import argparse
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.inference.e_values import multiplicity
-from polarbear.inference.replacing import Duels, PairEvidence, find_stretches, weigh
+from polarbear.inference.replacing import (
+    Duels,
+    PairEvidence,
+    Tally,
+    find_stretches,
+    weigh,
+)
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Shares
-from polarbear.racing.questions.replacements import Shown
+from polarbear.racing.questions.replacements import Shown, drop_replaceable
 from polarbear.simulation import draw_persistent_noise
 
 QUICK_CPU_SECONDS = 6
@@ -42,7 +50,13 @@ class Setting:
     utilities: Floats
     at_risk: tuple[int, ...]  # who would be missed
     ties: float = 0.0
-    counts: str = "dropped"  # or "tied", "kept"
+    counts: str = "dropped"  # or "tied", "kept", "lost"
+    joins: tuple[int, ...] = ()  # after how many instances each of the last algorithms joins
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """After how many instances each algorithm joins."""
+        return (0,) * (self.utilities.shape[1] - len(self.joins)) + self.joins
 
 
 def log_odds(win: float) -> float:
@@ -57,18 +71,18 @@ def pair_with(leads: Floats | float) -> Floats:
     return utilities
 
 
-def boundary(win: float, decided: float = 1.0) -> float:
+def boundary(decided: float = 1.0) -> float:
     """Return the lead at which the first is behind by exactly the margin, if duels may tie."""
     # Worse means below 40 % of the decided duels, and losses above wins by 10 % of all.
     least = min(0.5 - MARGIN, 0.5 - MARGIN / (2 * decided))
-    return log_odds(max(least, 0.01)) + 0.0 * win
+    return log_odds(max(least, 0.01))
 
 
 def list_settings() -> list[Setting]:
     """Return the truths at which errors are most likely."""
     high = log_odds(0.8)
     some, last, crossing = np.full((3, T), high)
-    some[8:11], last[-2:], crossing[T // 2 :] = boundary(0), boundary(0), -high
+    some[8:11], last[-2:], crossing[T // 2 :] = boundary(), boundary(), -high
     settings = [
         Setting("two equal", np.zeros((T, 2)), (0, 1)),
         Setting("five equal", np.zeros((T, 5)), tuple(range(5))),
@@ -82,14 +96,20 @@ def list_settings() -> list[Setting]:
     for share in (0.5, 0.85):
         settings.append(Setting(f"two equal, {share:.0%} ties", np.zeros((T, 2)), (0, 1), share))
         dip = np.full(T, high)
-        dip[8:11] = boundary(0, 1 - share)
+        dip[8:11] = boundary(1 - share)
         name = f"ahead by the margin at 3 times, {share:.0%} ties"
         settings.append(Setting(name, pair_with(dip), (1,), share))
     chain = np.zeros((T, 3))
-    chain[:, 0], chain[:, 1] = 0.0, 0.0
-    chain[8:11, 2] = -boundary(0)
+    chain[8:11, 2] = -boundary()
     chain[:8, 2] = chain[11:, 2] = -high
     settings.append(Setting("a clone of its rival", chain, (2,)))
+    settings.append(
+        Setting("two equal, six equal join", np.zeros((T, 8)), (0, 1), joins=(4, 4, 8, 8, 16, 32))
+    )
+    # Each one is within the margin of the one before, but the last is ahead of the first by more.
+    steps = np.outer(np.full(T, high), [2.0, 1.0, 0.0])
+    steps[8:11] = np.array([0.0, 0.5, 1.0]) * -boundary()
+    settings.append(Setting("a chain: the last is lost", steps, (2,), counts="lost"))
     return settings
 
 
@@ -112,18 +132,58 @@ def looks_until(n: int) -> list[int]:
     return looks[1:]
 
 
-def find_shown(costs: Floats, shares: Shares) -> Shown:
-    """Return what is shown of all pairs of all races, after the given instances."""
+def find_needed(entries: tuple[int, ...]) -> Floats:
+    """Return the log e-values with which row replaces column, if all error is on the way."""
+    size = len(entries)
+    needed = np.zeros((size, size))
+    for b, entry in enumerate(entries):
+        present = sum(one <= entry for one in entries) - 1
+        later = sorted(range(size), key=lambda a: (entries[a], a))
+        for a in range(size):
+            later_rank = later.index(a) - present if entries[a] > entry else 0
+            needed[a, b] = np.log(multiplicity(present, later_rank) / (1 - CERTAINTY))
+    return needed
+
+
+def tally_costs(costs: Floats) -> Tally:
+    """Return the results of all pairs of all races on some instances."""
     _, n, races, size = costs.shape
+    first, second = list_pairs(races, size)
+    duels = Duels.of(first, second, costs.reshape(T, n, races * size), STRETCHES, np.ones(n))
+    return Tally.of(duels, STRETCHES)
+
+
+def list_pairs(races: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first and the second algorithm of each pair of each race."""
     a, b = np.triu_indices(size, 1)
-    place = costs.reshape(T, n, races * size)
-    first, second = ((np.arange(races)[:, None] * size + k).ravel() for k in (a, b))
-    duels = Duels.of(first, second, place, STRETCHES, np.ones(n))
-    standing = PairEvidence.empty(len(STRETCHES), (races * size, size))
-    for of_second, at in enumerate(((first, second % size), (second, first % size))):
-        weigh(standing, at, duels, STRETCHES, MARGIN, of_second=bool(of_second))
-    k = multiplicity(size - 1) / (1 - CERTAINTY)
-    return Shown.of((standing,), np.full((races * size, size), np.log(k)), CERTAINTY, shares, n)
+    start = np.arange(races)[:, None] * size
+    return (start + a).ravel(), (start + b).ravel()
+
+
+def find_shown(tally: Tally, n: int, shares: Shares, entries: tuple[int, ...]) -> Shown:
+    """Return what is shown of all pairs of all races, after n instances."""
+    size = len(entries)
+    races = len(tally.leads) * 2 // (size * (size - 1))
+    first, second = list_pairs(races, size)
+    evidence = PairEvidence.empty(len(STRETCHES), (races * size, size))
+    weigh(evidence, ((first, second % size), (second, first % size)), tally, MARGIN)
+    return Shown.of((evidence,), np.tile(find_needed(entries), (races, 1)), CERTAINTY, shares, n)
+
+
+def find_lost(shown: Shown, heirs: list[dict[int, int]]) -> NDArray[np.bool_]:
+    """Return who (races, n) was dropped for the first algorithm; ``heirs`` of each race go on."""
+    races = len(heirs)
+    found = np.zeros((races, 3), dtype=bool)
+    replaces, stands_in = (
+        one[0].reshape(races, 1, 3, 3) for one in (shown.replaces, shown.stands_in)
+    )
+    proof = shown.proof.reshape(races, 3, 3)
+    for k in range(races):
+        one: Any = SimpleNamespace(replaces=replaces[k], stands_in=stands_in[k], proof=proof[k])
+        racing = np.array([a not in heirs[k] for a in range(3)])
+        heirs[k] = drop_replaceable(one, racing, heirs[k])
+        found[k] = [heirs[k].get(a) == 0 for a in range(3)]
+    return found
 
 
 def count_errors(setting: Setting, races: int, n: int, persistence: float, seed: int) -> float:
@@ -131,17 +191,25 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
     known_end, size = n < OPEN_END, setting.utilities.shape[1]
     costs = simulate(setting, races, n, persistence, seed)
     wrong: NDArray[np.bool_] = np.zeros(1, dtype=bool)
+    heirs: list[dict[int, int]] = [{} for _ in range(races)]
+    tally, before, entries = None, 0, setting.entries
     for look in looks_until(n):
-        now = 0.45 if known_end and look == n else 0.0
-        shown = find_shown(costs[:, :look], Shares(0.5 if known_end else 1.0, now))
+        new = tally_costs(costs[:, before:look])
+        tally, before = new if tally is None else tally.join(new), look
+        shares = Shares.at_end_of(n) if known_end else Shares()
+        if look < n:
+            shares = shares._replace(now=0.0)
+        shown = find_shown(tally, look, shares, entries)
         if setting.counts == "dropped":
-            found = (
-                shown.replaces[0].reshape(races, size, size).any(axis=1)[:, list(setting.at_risk)]
-            )
+            present = [k for k in range(size) if entries[k] <= look]
+            replaces = shown.replaces[0].reshape(races, size, size)[:, present]
+            found = replaces.any(axis=1)[:, list(setting.at_risk)]
+        elif setting.counts == "lost":
+            found = find_lost(shown, heirs)[:, list(setting.at_risk)]
         else:
-            standing = shown.standings[0]
-            within = (standing.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
-            ahead = standing.is_ahead_somewhere().reshape(races, size, size)
+            evidence = shown.evidence[0]
+            within = (evidence.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
+            ahead = evidence.is_ahead_somewhere().reshape(races, size, size)
             holds = within if setting.counts == "tied" else ahead
             found = (holds & holds.swapaxes(1, 2))[:, 0, 1:2]
         wrong = wrong | found
@@ -151,7 +219,9 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
 def main() -> None:
     """Print a table: a row for each setting and persistence, a column for each end."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--races", type=int, default=500)
+    parser.add_argument(
+        "--races", type=int, default=2000, help="of two algorithms; of more, or endless ones, fewer"
+    )
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     options = parser.parse_args()
     ends = (8, 24) if options.quick else (*ENDS, OPEN_END)
@@ -164,7 +234,8 @@ def main() -> None:
             for n in ends:
                 size = setting.utilities.shape[1]
                 cells = T * n * size * size
-                races = 20 if options.quick else max(40, round(options.races * min(1, 8 / size**2)))
+                wanted = options.races / (4 if n == OPEN_END else 1)
+                races = 20 if options.quick else max(40, round(wanted * min(1, 8 / size**2)))
                 at_once = max(1, min(races, 8_000_000 // cells))
                 parts = [
                     count_errors(setting, at_once, n, persistence, seed)

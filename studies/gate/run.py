@@ -1,6 +1,6 @@
-"""Is the gate as seldom wrong as it says, and what does it cost? Writes table.md.
+"""Is the gate as seldom wrong as it says, and what can it show? Writes table.md.
 
-python studies/gate/run.py               # 1,000 simulated patches: a minute or two
+python studies/gate/run.py               # simulated patches: minutes
 python studies/gate/run.py --highs       # HiGHS with two option sets, for real: minutes
 python studies/gate/run.py --estimates   # how often estimates after stopping are too large: minutes
 python studies/gate/run.py --quick       # seconds: does it run at all?
@@ -16,78 +16,100 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from error_control.run import (
+    ENDS,
+    MARGIN,
+    PERSISTENCE,
+    STRETCHES,
+    TIMES,
+    T,
+    boundary,
+    log_odds,
+    looks_until,
+)
 from programs.run import HIGHS, command, instances
 from scipy.special import ndtri
 from tools.markdown import table
 
 import polarbear as pb
-from polarbear.inference.e_values import Outcomes
-from polarbear.racing.questions.no_worse import estimate_win_probability, judge_against_baseline
+from polarbear.inference.replacing import Duels, PairEvidence, PairTables, Tally, weigh
+from polarbear.racing.decisions import Shares
+from polarbear.racing.questions.no_worse import estimate_win_probability, find_kind, judge, show
+from polarbear.simulation import draw_persistent_noise
 
-QUICK_CPU_SECONDS = 3
+QUICK_CPU_SECONDS = 5
 
 HERE = Path(__file__).parent
-ALPHA, EPSILON, N_TIMES, MOST, PERSISTENCE = 0.95, 0.05, 10, 8192, 0.5
-SHIFTS = (0.02, 0.05, 0.1, 0.2)
+OPEN_END = 500
+"""How many instances a gate without a known end may use."""
+
+ENDS_OF_GATES = (*ENDS[1:], OPEN_END)
 
 
-def patches() -> dict[str, np.ndarray]:
-    """Mean scores of a new version at each time (T,), by what was changed."""
-    half, early = np.full(N_TIMES, 0.5), np.arange(N_TIMES) < N_TIMES // 2
-    kinds = {"equal": half}
-    for shift in SHIFTS:
-        kinds[f"better by {shift:g}"] = half + shift
-        kinds[f"worse by {shift:g}"] = half - shift
-        kinds[f"worse by {shift:g}, early"] = half - shift * early
-        kinds[f"worse by {shift:g}, late"] = half - shift * ~early
-    return kinds
+def list_patches() -> dict[str, tuple[np.ndarray, float]]:
+    """Return the lead of a new version in utility at each time (T,), and the share of ties."""
+    some = np.arange(T) // 3 == 3  # three of twenty times
+    edge, low = boundary(), log_odds(0.2)
+    half = 0.5
+    return {
+        "equal": (np.zeros(T), 0.0),
+        "equal, half of the duels tie": (np.zeros(T), half),
+        "wins 60 %": (np.full(T, log_odds(0.6)), 0.0),
+        "wins 80 %": (np.full(T, log_odds(0.8)), 0.0),
+        "worse by the margin at 3 times": (edge * some, 0.0),
+        "worse by the margin at 3 times, half tie": (boundary(half) * some, half),
+        "worse by the margin": (np.full(T, edge), 0.0),
+        "wins 20 % at 3 times": (low * some, 0.0),
+        "wins 20 %": (np.full(T, low), 0.0),
+    }
 
 
-def simulate(p: np.ndarray, number: int, rng: np.random.Generator, most: int) -> dict[str, Any]:
-    """Return the answers of the gate on so many patches, and the instances that each took.
-
-    Results of an instance are correlated over time: a Gaussian process with correlation
-    exp(-|s - t| / L) over a unit range, which is below the quantile of p where the patch wins.
-    """
-    gap = 1 / (N_TIMES - 1)
-    keep, cut = np.exp(-gap / PERSISTENCE), ndtri(p)
-    wins = np.zeros((N_TIMES, number))
-    answers = np.full(number, "undecided")
-    cost = np.full(number, float(most))
-    n = 0
-    while n < most and (answers == "undecided").any():
-        batch = int(np.clip(n // 8, 8, 64))
-        z = rng.standard_normal((number, batch))
-        for t in range(N_TIMES):
-            if t:
-                z = keep * z + np.sqrt(1 - keep**2) * rng.standard_normal(z.shape)
-            wins[t] += (z < cut[t]).sum(axis=1)
-        n += batch
-        matrix = np.zeros((N_TIMES, number + 1, number + 1))
-        matrix[:, 1:, 0], matrix[:, 0, 1:] = wins, n - wins
-        now = np.array(
-            judge_against_baseline(Outcomes(matrix, np.zeros_like(matrix)), 0, ALPHA, EPSILON)[0][
-                1:
-            ]
-        )
+def answer_gates(
+    lead: np.ndarray, ties: float, gates: int, n: int, persistence: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the answers of so many gates of at most n instances, and the instances of each."""
+    rng, question = np.random.default_rng([7, n, seed]), pb.NoWorse("old", margin=MARGIN)
+    noise = draw_persistent_noise(TIMES, (n, gates, 2), persistence, rng)
+    noise[..., 0] += lead[:, None, None]
+    costs = -noise
+    costs[:, rng.random((n, gates)) < ties] = 0.0
+    answers, cost = np.full(gates, "undecided"), np.full(gates, float(n))
+    first, second = 2 * np.arange(gates), 2 * np.arange(gates) + 1
+    tally, seen = None, 0
+    both = tuple((np.arange(gates), np.full(gates, k)) for k in (0, 1))
+    for look in looks_until(n):
+        new = costs[:, seen:look].reshape(T, look - seen, -1)
+        more = Tally.of(Duels.of(first, second, new, STRETCHES, np.ones(look - seen)), STRETCHES)
+        tally, seen = more if tally is None else tally.join(more), look
+        evidence = PairEvidence.empty(len(STRETCHES), (gates, 2))
+        weigh(evidence, both, tally, MARGIN, both_sides=True)
+        shares = Shares() if n == OPEN_END else Shares.at_end_of(n)
+        shares = shares if look == n else shares._replace(now=0.0)
+        shown = show(question, evidence, shares)
+        found = zip(shown.no_worse[0].all(axis=0)[:, 0], shown.worse[0][:, 0], strict=True)
+        now = np.array([find_kind(*one) for one in found])
         settled = (answers == "undecided") & (now != "undecided")
-        answers, cost = np.where(settled, now, answers), np.where(settled, n, cost)
-    shares = {name: float(np.mean(answers == name)) for name in ("passed", "failed", "undecided")}
-    return {**shares, "mean": float(cost.mean())}
+        answers, cost = np.where(settled, now, answers), np.where(settled, look, cost)
+    return answers, cost
 
 
-def fixed_sample(power: float) -> float:
-    """Return the sample that shows "not behind by epsilon" of an equal patch with this power."""
-    z = ndtri(ALPHA) + ndtri(min(max(power, 0.5), 0.999))
-    return float((0.5 * z / EPSILON) ** 2)
-
-
-def measure(number: int, most: int) -> list[dict[str, Any]]:
+def measure(number: int, ends: tuple[int, ...]) -> list[dict[str, Any]]:
     rows = []
-    for k, (kind, p) in enumerate(patches().items()):
-        row = {"patch": kind, "behind": float(max(0.5 - p.min(), 0.0)), "patches": number}
-        rows.append({**row, **simulate(p, number, np.random.default_rng([7, k]), most)})
-        print(rows[-1], flush=True)
+    for kind, (lead, ties) in list_patches().items():
+        for persistence in PERSISTENCE if len(ends) > 1 else PERSISTENCE[:1]:
+            row: dict[str, Any] = {"patch": kind, "L": persistence, "gates": number}
+            for n in ends:
+                gates = number // 4 if n == OPEN_END else number  # these take longest
+                at_once = max(1, min(gates, 8_000_000 // (4 * T * n)))
+                parts = [
+                    answer_gates(lead, ties, at_once, n, persistence, seed)
+                    for seed in range(-(-gates // at_once))
+                ]
+                answers, cost = (np.concatenate(part)[:gates] for part in zip(*parts, strict=True))
+                shares = [float(np.mean(answers == one)) for one in ("passed", "failed")]
+                row[str(n)] = [*shares, float(np.median(cost))]
+            rows.append(row)
+            print(row, flush=True)
     return rows
 
 
@@ -95,7 +117,7 @@ def draw_outcomes(
     rng: np.random.Generator, p: float, n_times: int, tie: float, n: int
 ) -> np.ndarray:
     """Draw wins, ties and losses (3, T, n): P(win) is p where there is no tie."""
-    keep = np.exp(-1 / (max(n_times - 1, 1) * PERSISTENCE))
+    keep = np.exp(-1 / (max(n_times - 1, 1) * 0.5))
     z, rows = rng.standard_normal(n), []
     for t in range(n_times):
         if t:
@@ -105,26 +127,32 @@ def draw_outcomes(
     return np.array(rows, dtype=float).swapaxes(0, 1)
 
 
+def tabulate(outcomes: np.ndarray) -> PairTables:
+    """Return outcomes (3, T, I) as tables, with a stretch for each time."""
+    wins, ties, losses = outcomes
+    cells = [np.stack(row, axis=1) for row in zip(losses, ties, wins, strict=True)]
+    names = tuple(map(str, range(outcomes.shape[2])))
+    won, lost = np.array([0.0, 0.0, 1.0]), np.array([1.0, 0.0, 0.0])
+    return PairTables(names, cells, [won] * len(cells), [lost] * len(cells))
+
+
 def stop_gate(rng: np.random.Generator, p: float, n_times: int, tie: float) -> tuple[Any, bool]:
     """Run a gate to its end; return its outcomes, and whether it passed or failed."""
-    budget, most = pb.Budget(), 2048
+    budget, most, question = pb.Budget(), 2048, pb.NoWorse("old")
     outcomes = np.zeros((3, n_times, 0))
     while outcomes.shape[2] < most:
         batch = budget.batch_after(outcomes.shape[2])
         outcomes = np.concatenate([outcomes, draw_outcomes(rng, p, n_times, tie, batch)], axis=2)
-        wins, ties, losses = outcomes.sum(axis=2)
-        matrix = np.zeros((2, n_times, 2, 2))
-        matrix[0, :, 1, 0], matrix[0, :, 0, 1] = wins, losses
-        matrix[1, :, 1, 0] = matrix[1, :, 0, 1] = ties
-        if judge_against_baseline(Outcomes(*matrix), 0, ALPHA, EPSILON)[0][1] != "undecided":
+        tables = tabulate(outcomes)
+        if judge(question, tables, tables.count_all(), Shares()) != ["undecided"]:
             return outcomes, True
     return outcomes, False
 
 
 def measure_estimates(number: int, quick: bool) -> list[dict[str, Any]]:
     """Return how often the share of wins and the estimate exceed the true probability of a win."""
-    kinds = [(p, 1, 0.0) for p in (0.4, 0.5, 0.55, 0.6, 0.7)]
-    kinds += [(p, 10, 0.0) for p in (0.4, 0.7, 0.6, 0.55)] + [(0.6, 1, 0.5), (0.3, 1, 0.0)]
+    kinds = [(p, 1, 0.0) for p in (0.2, 0.3, 0.5, 0.55, 0.6, 0.7)]
+    kinds += [(p, 10, 0.0) for p in (0.7, 0.6)] + [(0.6, 1, 0.5)]
     rows = []
     for k, (p, n_times, tie) in enumerate(kinds[:1] if quick else kinds):
         rng, shares, estimates = np.random.default_rng([11, k]), [], []
@@ -132,7 +160,9 @@ def measure_estimates(number: int, quick: bool) -> list[dict[str, Any]]:
             outcomes, decided = stop_gate(rng, p, n_times, tie)
             wins, _, losses = outcomes.sum(axis=2)
             shares.append(wins / np.maximum(wins + losses, 1))
-            estimates.append(estimate_win_probability(outcomes, pb.NoWorse("old"), decided=decided))
+            tables, question = tabulate(outcomes), pb.NoWorse("old")
+            found = estimate_win_probability(outcomes, tables, question, decided=decided)
+            estimates.append(found)
         above = {
             name: float(np.mean((np.array(x) > p) + 0.5 * np.isclose(x, p)))
             for name, x in (("share", shares), ("estimate", estimates))
@@ -155,7 +185,7 @@ def race_highs(folder: Path, quick: bool) -> dict[str, Any]:
         instances(folder / "instances", number, items),
         times,
         direction="minimize",
-        executor=pb.LocalProcesses(2, pin=True),
+        executor=pb.backends.LocalProcesses(2, pin=True),
         store=folder / "gate.db",
         budget=pb.Budget(runs=8) if quick else None,
     )
@@ -168,28 +198,28 @@ def write(folder: Path) -> str:
     path = folder / "results" / "patches.json"
     if path.exists():
         rows = json.loads(path.read_text())
-        head = ["patch", "behind by at most", "pass %", "fail %", "undecided %", "mean instances"]
+        ends = [key for key in rows[0] if key.isdigit()]
+        head = ["patch", "L", *(f"N = {n}" for n in ends)]
+        head[-1] = f"open end ({ends[-1]})" if int(ends[-1]) == OPEN_END else head[-1]
         cells = [
             [
                 row["patch"],
-                f"{row['behind']:g}",
-                *(f"{100 * row[name]:.1f}" for name in ("passed", "failed", "undecided")),
-                f"{row['mean']:,.0f}",
+                f"{row['L']:g}",
+                *(
+                    f"{100 * row[n][0]:.1f} / {100 * row[n][1]:.1f}"
+                    + (f" ({row[n][2]:.0f})" if int(n) == OPEN_END else "")
+                    for n in ends
+                ),
             ]
             for row in rows
         ]
-        equal = rows[0]
         setting = (
-            f"{equal['patches']} simulated patches of each kind at {N_TIMES} times, certainty "
-            f"{ALPHA}, epsilon {EPSILON}, at most {MOST:,} instances."
+            f"{rows[0]['gates']} simulated patches of each kind at {T} times, certainty 0.95, "
+            f"margin {MARGIN}: how many pass / fail in %, of gates that end after N instances. L: "
+            "how long luck lasts (0: new at each time, inf: one draw for the run). Last column: "
+            "gates whose end is not known (a quarter as many), and their median instances."
         )
-        cost = (
-            f"An equal patch takes {equal['mean']:,.0f} instances in the mean. A fixed sample that "
-            f"shows the same at one time with the same power takes "
-            f"{fixed_sample(equal['passed']):,.0f}; it must be chosen beforehand, and takes as "
-            "many for patches that are clearly better or worse."
-        )
-        parts += [setting, table(head, cells), cost]
+        parts += [setting, table(head, cells)]
     path = folder / "results" / "highs.json"
     if path.exists():
         facts = json.loads(path.read_text())
@@ -237,10 +267,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--patches", type=int, default=60, help="of each of the 17 kinds")
+    parser.add_argument("--patches", type=int, default=400, help="of each kind and persistence")
     parser.add_argument("--highs", action="store_true", help="race HiGHS for real")
     parser.add_argument("--estimates", action="store_true", help="estimates after stopping")
-    parser.add_argument("--gates", type=int, default=400, help="of each kind, for --estimates")
+    parser.add_argument("--gates", type=int, default=200, help="of each kind, for --estimates")
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -254,7 +284,7 @@ def main() -> None:
             rows = measure_estimates(4 if wanted.quick else wanted.gates, wanted.quick)
             (results / "estimates.json").write_text(json.dumps(rows, indent=1) + "\n")
         if not (wanted.highs or wanted.estimates):
-            rows = measure(4, 64) if wanted.quick else measure(wanted.patches, MOST)
+            rows = measure(4, (12,)) if wanted.quick else measure(wanted.patches, ENDS_OF_GATES)
             (results / "patches.json").write_text(json.dumps(rows, indent=1) + "\n")
         print(write(folder))
 

@@ -70,7 +70,7 @@ def race(mean: float, times: ArrayLike, store: Path, budget: pb.Budget, wanted: 
         question=QUESTIONS[wanted.method],
         budget=budget,
         store=store,
-        executor=pb.LocalProcesses(wanted.slots, pin=wanted.clock == "wall"),
+        executor=pb.backends.LocalProcesses(wanted.slots, pin=wanted.clock == "wall"),
     )
 
 

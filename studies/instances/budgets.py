@@ -161,7 +161,7 @@ def write(rows: list[dict[str, Any]], folder: Path) -> str:
 
 def main() -> None:
     wanted = parser(__doc__).parse_args()
-    warnings.simplefilter("ignore", pb.DataWarning)
+    warnings.simplefilter("ignore", pb.errors.DataWarning)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else HERE
         records = Records(folder / "results" / "budgets.jsonl", KEY)

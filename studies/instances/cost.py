@@ -94,7 +94,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--scenarios", type=Path, help="a folder of folders of scenarios")
     wanted = options.parse_args()
-    warnings.simplefilter("ignore", pb.DataWarning)
+    warnings.simplefilter("ignore", pb.errors.DataWarning)
     pb.fit(simulate(3, 20, 1, 1))  # what is loaded at first use is not counted
     lines = [
         [name, *map(str, size), *measure(simulate(*size))]

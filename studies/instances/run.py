@@ -119,7 +119,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--sets", type=int, default=200, help="data sets of each kind")
     wanted = options.parse_args()
-    warnings.simplefilter("ignore", pb.DataWarning)
+    warnings.simplefilter("ignore", pb.errors.DataWarning)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) if wanted.quick else HERE
         records = Records(folder / "results" / "coverage.jsonl", KEY)

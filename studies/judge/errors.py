@@ -26,7 +26,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.inference.replacing import Duels, PairEvidence, weigh
+from polarbear.inference.replacing import Duels, PairEvidence, Tally, weigh
 from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import derive_seed
 from polarbear.racing.questions.replacements import Shown
@@ -70,8 +70,8 @@ def make_instance(rng):
     return rng.normal()
 
 
-def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
-    return pb.Judge(
+def make_judge(folder: str | Path, question: pb.Question | None) -> pb.design.Judge:
+    return pb.design.Judge(
         folder,
         make_solver,
         make_instance,
@@ -85,7 +85,7 @@ def make_judge(folder: str | Path, question: pb.Question | None) -> pb.Judge:
     )
 
 
-def answer(judgement: pb.Judgement) -> Answer:
+def answer(judgement: pb.design.Judgement) -> Answer:
     return Answer(not judgement.is_accepted, judgement.fitness < 0.5, judgement.cost.runs)
 
 
@@ -125,8 +125,7 @@ def decide(wins: int, n: int) -> str:
     once, first, second = [slice(0, 1)], np.array([0]), np.array([1])
     duels = Duels.of(first, second, place, once, np.ones(n))
     evidence = PairEvidence.empty(1, (2, 2))
-    weigh(evidence, (first, second), duels, once, 0.1, of_second=False)
-    weigh(evidence, (second, first), duels, once, 0.1, of_second=True)
+    weigh(evidence, ((first, second), (second, first)), Tally.of(duels, once), 0.1)
     shown = Shown.of((evidence,), find_thresholds(), CERTAINTY, Shares(), None)
     if shown.replaces[0, 1, 0]:
         return "dominated"

@@ -24,7 +24,7 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
-from polarbear.coordinator.fitness import measure_fitness, measure_win_rates
+from polarbear.design.fitness import measure_fitness, measure_win_rates
 from polarbear.inference.e_values import count_outcomes
 from polarbear.racing.jobs import RunId, job
 
@@ -152,7 +152,7 @@ def _run(wanted: Any, instances: pb.Instances, options: dict[str, float]) -> pb.
 def loop(seed: int, n: int, n_truth: int) -> dict[str, Any]:
     """A design loop through the judge: every definition when judged, at the end, and the truth."""
     with tempfile.TemporaryDirectory() as folder:
-        judge = pb.Judge(
+        judge = pb.design.Judge(
             folder,
             make_solver,
             make_instance,

@@ -19,7 +19,7 @@ from scipy.stats import kendalltau
 from tools.options import parser
 
 import polarbear as pb
-from polarbear.coordinator.fitness import measure_fitness
+from polarbear.design.fitness import measure_fitness
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors.dirichlet import Dirichlet
 

@@ -77,7 +77,7 @@ def solve_all(folder: Path, names: list[str], seconds: float, size: float) -> No
 
 def read_runs(folder: Path) -> pb.Runs:
     with warnings.catch_warnings():  # Gurobi's whole seconds cost nothing: see below
-        warnings.simplefilter("ignore", pb.DataWarning)
+        warnings.simplefilter("ignore", pb.errors.DataWarning)
         logs = folder / "logs"
         logs = logs if logs.exists() else folder / "results" / "logs.tar.gz"
         return pb.read(logs, direction="minimize", names="{algorithm}/{instance}.log")

@@ -48,7 +48,9 @@ def draw_table(rng, handicaps, n_instances):
 
 def archives(table_):
     columns = {name: table_[name] for name in ("algorithm", "instance", "time", "f1", "f2")}
-    return pb.Archives.from_frame(columns, objectives=("f1", "f2"), direction="minimize", until=12)
+    return pb.readers.Archives.from_frame(
+        columns, objectives=("f1", "f2"), direction="minimize", until=12
+    )
 
 
 def runs(table_, **options):

@@ -95,7 +95,9 @@ def measure(quick):
                 warnings.simplefilter("ignore")
                 rows = record_run(problem, optimiser, number)
             run = pb.Run(algorithm, name, [r[0] for r in rows], [r[1:] for r in rows], EVALUATIONS)
-            one = pb.Archives.from_records([run], objectives=("f1", "f2"), direction="minimize")
+            one = pb.readers.Archives.from_records(
+                [run], objectives=("f1", "f2"), direction="minimize"
+            )
             done[key] = [
                 [float(f"{x:.7g}") for x in row]
                 for row in np.column_stack([one.time, one.points]).tolist()
@@ -113,7 +115,7 @@ def to_archives(done):
         rows = [row for row in rows if row[0] <= EVALUATIONS]
         time_, points = [r[0] for r in rows], [r[1:] for r in rows]
         records.append(pb.Run(algorithm, name, time_, points, EVALUATIONS))
-    return pb.Archives.from_records(
+    return pb.readers.Archives.from_records(
         records, objectives=("f1", "f2"), direction="minimize", clock="evaluations"
     )
 

@@ -63,7 +63,7 @@ def read_pool(path):
 def read_recorded():
     """Recorded runs: the example, two pools, logs of MIP solvers, and learning curves."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pb.DataWarning)  # whole seconds in some logs
+        warnings.simplefilter("ignore", pb.errors.DataWarning)  # whole seconds in some logs
         return {
             "example (MA-BBOB, d = 5)": pb.example("cma-variants"),
             "pool (MA-BBOB, d = 5)": read_pool(POOLS / "mabbob_d5.npz"),
@@ -180,7 +180,7 @@ def compare_with_coco():
         runs = pb.read(folder)
         known = expected_running_times(folder)
     targets = pb.targets.from_optima(0.0, runs, gaps=GAPS)
-    posterior = pb.fit(runs, targets=targets)
+    posterior = pb.fit(pb.rank(runs, targets=targets))
     functions = sorted({function for _, function in known})
     differences = []
     for function in functions:

@@ -105,7 +105,7 @@ def main() -> None:
             question=QUESTION,
             budget=budget,
             store=folder / "race.db",
-            executor=pb.LocalProcesses(wanted.slots, pin=True),
+            executor=pb.backends.LocalProcesses(wanted.slots, pin=True),
         )
         print(found)
         keep(found, folder / "results")

@@ -52,7 +52,7 @@ def test_an_added_program_must_exist(tmp_path):
 @pytest.mark.slow
 def test_a_pattern_without_match_is_reported_after_one_run(tmp_path, capsys):
     silent = pb.Command(["echo", "best so far: 3"], pattern=r"o (?P<time>\d+) (?P<value>\d+)")
-    with pytest.warns(pb.DataWarning) as warned, race(silent, tmp_path) as result:
+    with pytest.warns(pb.errors.DataWarning) as warned, race(silent, tmp_path) as result:
         why = result.failures["other"]
     (message,) = [str(one.message) for one in warned]
     assert r"the pattern 'o (?P<time>\d+) (?P<value>\d+)' found no value" in message

@@ -180,7 +180,9 @@ def test_failures_before_a_deadline_are_said_and_not_kept(tmp_path, monkeypatch)
     call = {"instances": range(4), "times": [10], "direction": "minimize", "executor": 2}
     call |= {"solvers": {"fails": fails, "sleeps": sleeps}, "store": tmp_path / "race.db"}
     with (
-        pytest.warns(pb.DataWarning, match="are not kept: fails: RuntimeError: out of paper on"),
+        pytest.warns(
+            pb.errors.DataWarning, match="are not kept: fails: RuntimeError: out of paper on"
+        ),
         pb.race(**call, budget=pb.Budget(deadline="9h")) as raced,
     ):
         assert (raced.ended, raced.n_runs, raced.failures) == ("deadline", 0, {})

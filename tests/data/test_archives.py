@@ -41,7 +41,7 @@ def covers(first, second):
 
 
 def make(table, **options):
-    return pb.Archives.from_frame(
+    return pb.readers.Archives.from_frame(
         table, objectives=("f", "g"), direction="minimize", until=5, **options
     )
 
@@ -113,7 +113,7 @@ def test_views_are_paired_repetitions_and_the_order_is_stated():
     spread = archives.indicator(lambda points, _: float(np.ptp(points[:, 0])), [3], name="spread")
     assert spread.value.max() == 3.0
     with pytest.raises(DataError, match="expected the names of several columns"):
-        pb.Archives.from_frame({}, objectives="f", direction="minimize")
+        pb.readers.Archives.from_frame({}, objectives="f", direction="minimize")
 
 
 FILES = Path(__file__).parents[1] / "readers" / "files" / "objectives"
@@ -129,7 +129,9 @@ def evaluations(source, leave_out=()):
     columns |= {
         name: [float(row[name]) for row in rows] for name in ("repetition", "time", "f1", "f2")
     }
-    return pb.Archives.from_frame(columns, objectives=("f1", "f2"), direction="minimize", until=40)
+    return pb.readers.Archives.from_frame(
+        columns, objectives=("f1", "f2"), direction="minimize", until=40
+    )
 
 
 def assert_same(archives, truth, digits=1e-12):
@@ -142,16 +144,16 @@ def assert_same(archives, truth, digits=1e-12):
 
 def test_archives_of_coco_are_what_was_evaluated(tmp_path):
     """Two runs of an algorithm on an instance are in one file."""
-    assert_same(pb.read_archives(FILES / "coco"), evaluations("coco"))
-    alone = pb.read_archives(FILES / "coco" / "local")
+    assert_same(pb.readers.read_archives(FILES / "coco"), evaluations("coco"))
+    alone = pb.readers.read_archives(FILES / "coco" / "local")
     assert alone.runs.algorithms == ("local",)
     (tmp_path / "bbob-biobj_f01_i01_d02_nondom_final.adat").write_text("")
     with pytest.raises(DataError, match="holds the points of the end alone; log with log_nondom"):
-        pb.read_archives(tmp_path)
+        pb.readers.read_archives(tmp_path)
     (tmp_path / "bbob-biobj_f01_i01_d02_nondom_final.adat").unlink()
     (tmp_path / "bbob-biobj_f01_i01_d02_nondom_all.adat").write_text("1 2 3\n")
     with pytest.raises(DataError, match="line 1: expected '% instance ='"):
-        pb.read_archives(tmp_path)
+        pb.readers.read_archives(tmp_path)
 
 
 def test_the_indicator_of_coco_is_the_missing_hypervolume():
@@ -166,18 +168,20 @@ def test_the_indicator_of_coco_is_the_missing_hypervolume():
         assert {*run.time.tolist()} <= {*times.time[times.offset[r] : times.offset[r + 1]].tolist()}
         assert (np.diff(run.value) < 0).all()
     with pytest.raises(DataError, match="use pb.read"):
-        pb.read_archives(FILES.parent / "coco" / "bbob-biobj")
+        pb.readers.read_archives(FILES.parent / "coco" / "bbob-biobj")
     with pytest.raises(DataError, match="different indicators"):
         pb.read(FILES.parent / "coco")
 
 
 def test_logs_of_ioh_are_what_was_evaluated(tmp_path):
-    with pytest.warns(pb.DataWarning, match=r"2 runs logged only points that improve the first"):
-        archives = pb.read_archives(FILES / "ioh")
+    with pytest.warns(
+        pb.errors.DataWarning, match=r"2 runs logged only points that improve the first"
+    ):
+        archives = pb.readers.read_archives(FILES / "ioh")
     assert archives.objectives == ("raw_y", "F2")
     with warnings.catch_warnings(record=True) as seen:
         for name, other in (("local", "random"), ("random", "local")):
-            one = pb.read_archives(FILES / "ioh" / name)
+            one = pb.readers.read_archives(FILES / "ioh" / name)
             assert_same(one, evaluations("ioh", ("partial", other)), 1e-9)
     assert not seen
     with pytest.raises(DataError, match=r"objectives \(raw_y, F2\); read them with pb.read"):
@@ -185,9 +189,9 @@ def test_logs_of_ioh_are_what_was_evaluated(tmp_path):
     shutil.copytree(FILES / "ioh" / "local", tmp_path / "local")
     index = tmp_path / "local" / "IOHprofiler_f1_Sphere.json"
     index.write_text(index.read_text().replace('"maximization": false', '"maximization": true'))
-    assert (pb.read_archives(tmp_path).points < 0).all()  # costs
+    assert (pb.readers.read_archives(tmp_path).points < 0).all()  # costs
     assert_same(
-        pb.read_archives(tmp_path, direction="minimize"),
+        pb.readers.read_archives(tmp_path, direction="minimize"),
         evaluations("ioh", ("partial", "random")),
         1e-9,
     )
@@ -202,7 +206,7 @@ def test_the_first_objective_of_ioh_may_be_logged_twice_and_there_may_be_many(tm
         for line in lines
     ]
     data.write_text("\n".join(" ".join(line) for line in more))
-    archives = pb.read_archives(tmp_path)
+    archives = pb.readers.read_archives(tmp_path)
     assert archives.objectives == ("F1", "F2", "F10")
     np.testing.assert_allclose(
         archives.points[:, :2], evaluations("ioh", ("partial", "random")).points, atol=1e-9
@@ -231,21 +235,21 @@ def test_histories_of_pymoo_are_what_was_evaluated():
     """Offspring that do not survive count, and infeasible points do not."""
     recorded = {one["algorithm"]: one for one in json.loads((FILES / "pymoo.json").read_text())}
     nsga2 = make_history(recorded["NSGA2"]["history"])
-    archives = pb.read_archives({("NSGA2", "osy"): nsga2})
+    archives = pb.readers.read_archives({("NSGA2", "osy"): nsga2})
     assert_same(archives, evaluations("pymoo", ("MOEAD",)))
     # Of the offspring of a generation, MOEA/D keeps those that are in the population.
     moead = make_history(recorded["MOEAD"]["history"])
-    partial = pb.read_archives({("MOEAD", "zdt1", 7): moead})
+    partial = pb.readers.read_archives({("MOEAD", "zdt1", 7): moead})
     truth = evaluations("pymoo", ("NSGA2",))
     assert partial.runs.repetition.tolist() == [7]
     assert (partial.points[:, None] >= truth.points).all(axis=2).any(axis=1).all()
     assert len(partial.time) < len(truth.time)
     with pytest.raises(DataError, match="save_history=True"):
-        pb.read_archives({("NSGA2", "zdt1"): SimpleNamespace(history=[])})
+        pb.readers.read_archives({("NSGA2", "zdt1"): SimpleNamespace(history=[])})
     for generation in nsga2.history:
         for one in (*generation.off, *generation.pop):
             one.FEAS = np.array([False])
-    assert len(pb.read_archives({("NSGA2", "osy"): nsga2}).time) == 0
+    assert len(pb.readers.read_archives({("NSGA2", "osy"): nsga2}).time) == 0
 
 
 def test_real_results_of_pymoo():
@@ -258,19 +262,19 @@ def test_real_results_of_pymoo():
     result = minimize(
         get_problem("osy"), NSGA2(pop_size=10), ("n_eval", 40), seed=1, save_history=True
     )
-    archives = pb.read_archives({("NSGA2", "osy"): result})
+    archives = pb.readers.read_archives({("NSGA2", "osy"): result})
     assert_same(archives, evaluations("pymoo", ("MOEAD",)))
 
 
 def test_tables_of_points(tmp_path):
     path = tmp_path / "points.csv"
     path.write_text("algorithm,instance,time,f,g\na,i,1,2,3\nb,i,2,1,4\n")
-    assert len(pb.read_archives(path, objectives=("f", "g"))) == 2
+    assert len(pb.readers.read_archives(path, objectives=("f", "g"))) == 2
     with pytest.raises(DataError, match="needs the columns of its objectives"):
-        pb.read_archives(path)
+        pb.readers.read_archives(path)
     with (FILES / "evaluations.csv").open() as file:
         rows = [row for row in csv.reader(file) if row[0] in {"source", "coco"}]
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([row[1:] for row in rows])
-    table = pb.read_archives(path, objectives=("f1", "f2"), until=40)
+    table = pb.readers.read_archives(path, objectives=("f1", "f2"), until=40)
     assert_same(table, evaluations("coco"))

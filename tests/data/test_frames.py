@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from polarbear import DataError, MissingDependency, Runs
+from polarbear import DataError, Runs
+from polarbear.errors import MissingDependency
 from strategies import DIRECTIONS, records
 
 BACKENDS = ("pandas", "polars", "pyarrow")

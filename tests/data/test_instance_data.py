@@ -69,7 +69,7 @@ def test_attributes_are_stored():
 
 
 def test_what_is_missing_is_said():
-    with pytest.warns(pb.DataWarning, match="1 instance of 3 have no row in the table.*: z"):
+    with pytest.warns(pb.errors.DataWarning, match="1 instance of 3 have no row in the table.*: z"):
         make_runs().with_instance_data({"instance": ["x", "y"], "size": [1, 2]})
     assert "1 class (family), 1 feature (33 % missing)" in str(described())
 

@@ -133,7 +133,12 @@ def test_the_order_is_stated_where_it_changes_a_conclusion(tmp_path):
     assert latest.pareto(0.95) == ("hasty", "steady")
     said = "the latest value of each run"
     assert "latest values" in str(runs)
-    for text in (str(pb.rank(runs)), str(latest.verdict()), latest.describe_methods(), str(latest)):
+    for text in (
+        str(pb.rank(runs)),
+        str(latest.verdict()),
+        pb.papers.describe_methods(latest),
+        str(latest),
+    ):
         assert said in text
     assert said not in str(best.verdict())
     latest.save(tmp_path / "latest.zip")

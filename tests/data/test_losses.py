@@ -80,7 +80,7 @@ def test_factors_of_the_time_to_reach_targets():
     assert found.values[0].tolist() == [[1, 1], [2, 1]]
     assert found.values[1].tolist() == [[1.5, 1], [1, 1]]  # on 2 neither reaches it
     assert "loss against the best time" in str(found)
-    with pytest.raises(pb.PolarBearError, match="at times or at targets"):
+    with pytest.raises(pb.errors.PolarBearError, match="at times or at targets"):
         pb.losses(runs, [1], targets=targets)
 
 

@@ -5,8 +5,9 @@ import pytest
 
 import polarbear as pb
 from optimisers import BUDGET, OPTIMISERS, evaluate
-from polarbear import DataError, DataWarning, Run, Runs, Status
+from polarbear import DataError, Run, Runs, Status
 from polarbear.cli.main import main
+from polarbear.errors import DataWarning
 from polarbear.reporting.content import make_document
 
 
@@ -94,11 +95,11 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     finished = pb.fit(pb.read(folder, ended="finished", **NAMES), times=TIMES)
     readings = {"finished": finished, "cut": cut}
     statuses = {
-        ended: {one.algorithm: one.kind for one in reading.verdicts()}
+        ended: {one.algorithm: one.stance for one in reading.verdicts()}
         for ended, reading in readings.items()
     }
     assert statuses["finished"] != statuses["cut"]
-    assert {one.algorithm: one.kind for one in posterior.verdicts()} == statuses["finished"]
+    assert {one.algorithm: one.stance for one in posterior.verdicts()} == statuses["finished"]
     first = str(posterior.verdict()).splitlines()[0]
     assert first.startswith("The answer hangs on how runs ended.")
     some = f"{N_INSTANCES} of {N_INSTANCES} runs of NelderMead end before the others"
@@ -115,7 +116,7 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     assert pb.Posterior.load(tmp_path / "posterior.zip") == posterior
     document = make_document(pb.Posterior.load(tmp_path / "posterior.zip"))
     assert document["verdict"]["cautions"] == [first]
-    assert "they are taken to have finished by themselves" in posterior.describe_methods()
+    assert "they are taken to have finished by themselves" in pb.papers.describe_methods(posterior)
     chosen = {x: pb.select(p, pb.preferences.final()).choice for x, p in readings.items()}
     selection = pb.select(posterior, pb.preferences.final())
     assert bool(selection.cautions) == (str(chosen["finished"]) != str(chosen["cut"]))
@@ -126,14 +127,14 @@ def test_one_word_says_it_on_the_command_line_and_in_frames(folder, capsys):
     times = ["--times", ",".join(f"{time:g}" for time in TIMES)]
     assert main(["analyse", str(folder), *names, *times]) == 0
     text = capsys.readouterr().out
-    assert text.index("hangs on how runs ended") < text.index(" is a member")
+    assert text.index("hangs on how runs ended") < text.index("algorithms stay")
     assert "--ended on the command line" in text
     assert main(["analyse", str(folder), *names, *times, "--json", "--ended", "finished"]) == 0
     assert '"cautions": []' in capsys.readouterr().out
     table = pb.read(folder, **NAMES).columns()
     del table["status"]
     with pytest.warns(DataWarning, match="nothing is known of NelderMead"):
-        frame = pb.fit(table, direction="minimize", ended="cut", times=TIMES)
+        frame = pb.fit(Runs.from_frame(table, direction="minimize", ended="cut"), times=TIMES)
     assert frame.if_cut is None
     assert frame.ends[0].counts == {"cut": N_INSTANCES}
 
@@ -164,7 +165,7 @@ def test_failures_of_a_recommended_algorithm_are_said_first():
         "fast failed in 77 of 200 runs (77 crashed). A failed run keeps its best value: at the "
         "last time, its failed runs are ahead of 0 % of their rivals, its other runs of 100 %."
     )
-    assert "Failed: 77 of 200 runs of fast (77 crashed)." in posterior.describe_methods()
+    assert "Failed: 77 of 200 runs of fast (77 crashed)." in pb.papers.describe_methods(posterior)
     assert "323 cut, 77 crashed" in str(posterior)
     document = make_document(posterior)
     assert ("77 of 400 runs failed (323 cut, 77 crashed)", "bad") in document["facts"]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 import reference
-from polarbear import DataError, DataWarning, Run, Runs, Status, rank
+from polarbear import DataError, Run, Runs, Status, rank
+from polarbear.errors import DataWarning
 from strategies import DIRECTIONS, GRIDS, records
 
 

@@ -5,7 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from polarbear import DataError, DataWarning, Run, Runs, fit, grid, rank
+from polarbear import DataError, Run, Runs, fit, grid, rank
+from polarbear.errors import DataWarning
+from polarbear.papers import describe_methods
 
 
 def runs_that_start_alike(n_instances=40, late=(3.0, 2.0, 1.0)):
@@ -85,7 +87,8 @@ def test_first_luck_makes_no_member():
     runs = six_optimisers()
     assert fit(runs, draws=2000).pareto(0.95) == ("CMA",)
     early = fit(runs, times=grid.from_runs(runs, start=1), draws=2000)
-    assert len(early.pareto(0.95)) == 6
+    assert len(early.pareto(0.95, margin=0, width=0)) == 6
+    assert len(early.pareto(0.95)) < 6  # a tenth of the axis is more than the first luck
 
 
 def test_a_start_after_the_first_values_is_said_once():
@@ -103,7 +106,7 @@ def test_a_start_after_the_first_values_is_said_once():
         == str(fit(rankings, draws=200).verdict()).count(note)
         == 1
     )
-    assert note not in posterior.describe_methods()
+    assert note not in describe_methods(posterior)
     chosen = rank(runs, grid.from_runs(runs, start=20))
     assert "begin" not in str(chosen) + str(fit(chosen, draws=200).verdict())
     assert "begin" not in str(rank(runs_that_start_alike()))

@@ -134,7 +134,7 @@ def test_running_times_are_those_of_the_definition(case, penalty):
 
 
 def test_a_fit_at_targets_says_so():
-    posterior = pb.fit(pb.example(), targets=pb.targets.from_runs(pb.example()))
+    posterior = pb.fit(pb.rank(pb.example(), targets=pb.targets.from_runs(pb.example())))
     said = str(posterior.verdict(0.95))
     assert "at all 9 targets from 5 to 98 % targets" in said
     assert "in the any-target Pareto set" in said
@@ -164,10 +164,10 @@ def test_targets_at_gaps_are_labelled_by_their_gaps(tmp_path):
     targets = pb.targets.from_optima(0.0, runs, gaps=[10, 1, 1e-8])
     table = str(pb.targets.running_times(runs, targets))
     assert table.splitlines()[-1].startswith("1e-08 precision target")
-    posterior = pb.fit(runs, targets=targets)
+    posterior = pb.fit(pb.rank(runs, targets=targets))
     assert "at 3 targets, 10 to 1e-08 precision targets" in str(posterior)
     assert "at 1e-08 precision target" in str(posterior.verdict(0.95))
-    assert r"{\num{1e-08}}" in posterior.to_latex()
+    assert r"{\num{1e-08}}" in pb.papers.to_latex(posterior)
     axis = pb.plots.ratings(posterior).xaxis
     assert axis.get_major_formatter()(1e8, 0) == "1e-08"
     pb.report(posterior, tmp_path / "report.html")

@@ -128,7 +128,7 @@ def test_a_full_disk_stops_the_race_with_a_sentence_and_it_goes_on_later(tmp_pat
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))\n"
         "try:\n    course.run(sys.argv[1], 1, budget=course.short(int(sys.argv[2])))\n"
-        "except pb.StoreError as error:\n    sys.exit(f'said: {error}')\n"
+        "except pb.errors.StoreError as error:\n    sys.exit(f'said: {error}')\n"
     )
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     full = subprocess.run(

@@ -67,7 +67,7 @@ def test_workers_in_an_array_make_the_runs_of_a_race(slurm, tmp_path, report):
     )
     tally = Tally()
     with cancelling(slurm, tally):
-        spool = pb.SharedFolder(folder, patience=3.0, pause=0.05)
+        spool = pb.backends.SharedFolder(folder, patience=3.0, pause=0.05)
         tally.race(run(executor=spool, seconds=0.02, budget=BUDGET).events)
     assert tally.done == 1
     end = time.monotonic() + 60

@@ -164,7 +164,7 @@ def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
                 crew.start()
 
         with meanwhile(kill):
-            folder = pb.SharedFolder(crew.folder, patience=2.0, pause=0.02)
+            folder = pb.backends.SharedFolder(crew.folder, patience=2.0, pause=0.02)
             tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).events)
         crew.stop()
     tally.report(report, "worker of a folder killed (SIGKILL)")
@@ -184,7 +184,7 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
 
     tally = Tally()
     with meanwhile(stop):
-        folder = pb.SharedFolder(crew.folder, patience=1.0, pause=0.02)
+        folder = pb.backends.SharedFolder(crew.folder, patience=1.0, pause=0.02)
         tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).events)
     assert (tally.twice, tally.different) == (0, 0)
 

@@ -199,7 +199,7 @@ class TestClasses:
         posterior = pb.fit(rankings, classes="family")
         assert posterior.on("easy").prob_better("a1", "a2")[0] > 0.99
         assert posterior.on(family="hard").prob_better("a2", "a1")[0] > 0.99
-        with pytest.warns(pb.DataWarning, match="no instance of class 'odd'"):
+        with pytest.warns(pb.errors.DataWarning, match="no instance of class 'odd'"):
             new = posterior.on("odd")
         width = np.ptp(new.interval("a1"), axis=0) / np.ptp(posterior.on("easy").interval("a1"), 0)
         assert width[0] > 1.5
@@ -232,18 +232,20 @@ class TestClasses:
         rankings = with_classes(simulate(np.zeros((20, 2)), 1), list("ab") * 10)
         posterior = pb.fit(rankings, classes="family")
         path, new = tmp_path / "selector.npz", {"family": ["a", "odd"]}
-        pb.InstanceRatings.of(posterior).save(path)
+        pb.selection.InstanceRatings.of(posterior).save(path)
         for use in (
             lambda: posterior.population({"a": 1, "odd": 1}),
             lambda: posterior.predict(new),
-            lambda: pb.value_of_selection(posterior, columns=new),
-            lambda: pb.InstanceRatings.load(path).on("odd"),
+            lambda: pb.selection.value_of_selection(posterior, columns=new),
+            lambda: pb.selection.InstanceRatings.load(path).on("odd"),
         ):
-            with pytest.warns(pb.DataWarning, match="no instance of class 'odd' in the data"):
+            with pytest.warns(
+                pb.errors.DataWarning, match="no instance of class 'odd' in the data"
+            ):
                 use()
         assert main(["select", str(path), "--final", "--features", "family=odd"]) == 0
         assert "no instance of class 'odd'" in capsys.readouterr().err
-        with pytest.warns(pb.DataWarning, match="no instance of class 'unknown'"):
+        with pytest.warns(pb.errors.DataWarning, match="no instance of class 'unknown'"):
             posterior.on(family=None)
 
     def test_a_small_class_is_pulled_to_the_others(self):
@@ -263,7 +265,7 @@ class TestClasses:
         posterior = pb.fit(rankings, classes="family")
         for name, said in zip(("easy", "hard"), posterior.verdict().splitlines(), strict=False):
             for status in posterior.on(name).verdicts():
-                kind = {"member": "in the anytime Pareto set", "equivalent": "equivalent to"}
+                kind = {"member": "worth running", "equivalent": "tied with"}
                 parts = said.split(": ")[1].split("; ")[:-1]
                 mine = [part for part in parts if status.algorithm in part]
                 assert len(mine) == (status.kind != "dominated")
@@ -359,7 +361,7 @@ class TestFeatures:
         table["f1"] = np.where(np.arange(150) % 3, table["f1"], np.nan)
         posterior = pb.fit(rankings, features=table)
         assert posterior.on({"f0": 0.5}).algorithms == ("a1", "a2")
-        with pytest.warns(pb.DataWarning, match=r"outside of the range seen.*f0 \(-.* to "):
+        with pytest.warns(pb.errors.DataWarning, match=r"outside of the range seen.*f0 \(-.* to "):
             posterior.on({"f0": 50.0, "f1": 0.0})
         with pytest.raises(pb.DataError, match="no class or feature named 'f3'"):
             posterior.on({"f3": 1.0})
@@ -374,17 +376,17 @@ class TestFeatures:
         posterior.average_ratings({"f0": 0.0})
         posterior.importance()
         path = tmp_path / "selector.npz"
-        pb.InstanceRatings.of(posterior).save(path)
-        selector = pb.InstanceRatings.load(path)
+        pb.selection.InstanceRatings.of(posterior).save(path)
+        selector = pb.selection.InstanceRatings.load(path)
         for on in (posterior.on, selector.on):
             on({"f0": 0.0, "f1": 0.0})  # f2 and f3 are missing as in the data
-            with pytest.warns(pb.DataWarning, match=r"answer is that for their median: f1$"):
+            with pytest.warns(pb.errors.DataWarning, match=r"answer is that for their median: f1$"):
                 on({"f0": 0.0})
-            with pytest.warns(pb.DataWarning, match=r"their median: f0, f3$"):
+            with pytest.warns(pb.errors.DataWarning, match=r"their median: f0, f3$"):
                 on({"f0": np.nan, "f1": 0.0, "f2": 0.0})
-        with pytest.warns(pb.DataWarning, match=r"their median: f1$"):
+        with pytest.warns(pb.errors.DataWarning, match=r"their median: f1$"):
             posterior.predict({"f0": [0.0, 0.1], "f1": [0.0, np.nan]})
-        with pytest.warns(pb.DataWarning, match=r"their median: f0$"):
+        with pytest.warns(pb.errors.DataWarning, match=r"their median: f0$"):
             posterior.average_ratings({"f0": np.nan})
         assert main(["select", str(path), "--final", "--features", "f0=0"]) == 0
         assert "their median: f1" in capsys.readouterr().err
@@ -397,7 +399,7 @@ class TestFeatures:
         given = {"f0": [0.3], "f1": [float(np.median(table["f1"]))], "constant": [1.0]}
         expected = scores.predict(given)
         np.testing.assert_allclose(scores.predict({**given, "f1": [np.nan]}), expected)
-        with pytest.warns(pb.DataWarning, match=r"their median: f1$"):
+        with pytest.warns(pb.errors.DataWarning, match=r"their median: f1$"):
             np.testing.assert_allclose(scores.predict({"f0": [0.3]}), expected)
 
     def test_the_residual_is_what_the_basis_leaves(self):
@@ -480,8 +482,8 @@ class TestSelection:
         rankings, table = make_features(lambda x: np.stack([2 * x[:, 0], 0 * x[:, 0]], 1), 1)
         posterior = pb.fit(rankings, features=table)
         path = tmp_path / "selector.npz"
-        pb.InstanceRatings.of(posterior, draws=400).save(path)
-        selector = pb.InstanceRatings.load(path)
+        pb.selection.InstanceRatings.of(posterior, draws=400).save(path)
+        selector = pb.selection.InstanceRatings.load(path)
         for x in (-1.5, 0.0, 1.5):
             where = {"f0": x, "f1": 0.3}
             mean = selector.on(where).ratings.mean(axis=0)
@@ -491,7 +493,7 @@ class TestSelection:
         assert main(arguments) == 0
         assert "run a1" in capsys.readouterr().out
         assert path.stat().st_size < 200_000
-        value = pb.value_of_selection(posterior)
+        value = pb.selection.value_of_selection(posterior)
         assert value.is_worth_it
         assert 0.1 < value.gain < 0.4
         assert "is worth it: the probability to come first is 0." in str(value)
@@ -500,14 +502,14 @@ class TestSelection:
         rankings = with_classes(simulate(np.zeros((20, 2)), 1), list("ab") * 10)
         posterior = pb.fit(rankings, classes="family")
         path = tmp_path / "selector.npz"
-        pb.InstanceRatings.of(posterior).save(path)
-        assert pb.InstanceRatings.load(path).on("a").algorithms == ("a1", "a2")
-        assert not pb.value_of_selection(posterior).is_worth_it
+        pb.selection.InstanceRatings.of(posterior).save(path)
+        assert pb.selection.InstanceRatings.load(path).on("a").algorithms == ("a1", "a2")
+        assert not pb.selection.value_of_selection(posterior).is_worth_it
         data = path.read_bytes()
         for broken in (data[:200], data.replace(b"coefficients", b"coefficiants"), b"x"):
             path.write_bytes(broken)
             with pytest.raises(pb.DataError, match=r"selector.npz is "):
-                pb.InstanceRatings.load(path)
+                pb.selection.InstanceRatings.load(path)
 
 
 def test_groups_that_share_no_instance_are_not_trusted():
@@ -517,7 +519,9 @@ def test_groups_that_share_no_instance_are_not_trusted():
     table = {"instance": rankings.instances, "family": ["x", "y"] * 30, "f": np.arange(60.0)}
     rankings = replace(rankings.with_instance_data(table), order_by="hypervolume")
     for options, where in (({"classes": "family"}, "x"), ({"features": ["f"]}, {"f": 3.0})):
-        with pytest.warns(pb.FitWarning, match="do not trust this posterior: no instance has runs"):
+        with pytest.warns(
+            pb.errors.FitWarning, match="do not trust this posterior: no instance has runs"
+        ):
             posterior = pb.fit(rankings, **options)
         for one in (posterior, posterior.on(where), posterior.population()):
             assert not one.diagnostics.trusted
@@ -551,7 +555,7 @@ def test_refused_arguments():
 def test_texts_and_messages():
     rankings, table = make_features(lambda x: np.stack([4 * x[:, 0], 0 * x[:, 0]], 1), 1)
     posterior = pb.fit(rankings, features=table)
-    selector = pb.InstanceRatings.of(posterior)
+    selector = pb.selection.InstanceRatings.of(posterior)
     predicted = posterior.predict({"f0": [1.5, -1.5, -1], "f1": [0, 0, 0]})
     assert repr(predicted) == (
         "probabilities of 2 algorithms to come first on 3 instances at 1 time\n"
@@ -575,10 +579,10 @@ def test_features_that_never_vary_say_nothing(tmp_path):
     assert posterior.basis.names == ("size",)
     for where in ({"size": 3}, {"size": 3, "constant": 1.0}):
         np.testing.assert_array_equal(posterior.on(where).utilities, expected.utilities)
-    with pytest.warns(pb.DataWarning, match=r"constant \(always 1\)"):
+    with pytest.warns(pb.errors.DataWarning, match=r"constant \(always 1\)"):
         posterior.on({"size": 3, "constant": 2.0})
-    pb.InstanceRatings.of(posterior).save(tmp_path / "selector.npz")
-    selector = pb.InstanceRatings.load(tmp_path / "selector.npz")
+    pb.selection.InstanceRatings.of(posterior).save(tmp_path / "selector.npz")
+    selector = pb.selection.InstanceRatings.load(tmp_path / "selector.npz")
     assert selector.on({"size": 3, "constant": 1.0}).algorithms == ("a1", "a2")
 
 

@@ -10,6 +10,7 @@ import polarbear as pb
 from polarbear.inference import dominance
 from polarbear.inference.findings import Crossing
 from polarbear.inference.posterior import Posterior
+from polarbear.inference.replacing import find_stretches
 
 SEEDS = st.integers(0, 10_000)
 ALPHAS = st.sampled_from([0.61, 0.81, 0.96])  # no share of 40 draws: rounding decides nothing
@@ -89,12 +90,49 @@ def test_the_pareto_set_and_who_dominates(elimination, seed, certainty):
     expected = {
         b: {a for a in range(twin.n) if twin.dominates(a, b, elimination)} for b in range(twin.n)
     }
-    found = posterior.pareto(certainty, elimination)
-    assert found == tuple(names[b] for b in range(twin.n) if not expected[b])
-    for b in range(twin.n):
-        dominators = posterior.dominators(names[b], certainty, elimination)
-        assert set(dominators) == {names[a] for a in expected[b]}
-        assert list(dominators.values()) == sorted(dominators.values(), reverse=True)
+    verdicts = posterior.paper_verdicts(certainty, elimination=elimination)
+    out = {one.algorithm: one.rival for one in verdicts if one.kind == "dominated"}
+    assert [names.index(name) for name in out] == [b for b in range(twin.n) if expected[b]]
+    assert all(names.index(by) in expected[names.index(name)] for name, by in out.items())
+    if elimination == "joint":
+        strict = {"margin": 0.0, "width": 0.0}
+        assert posterior.pareto(certainty, **strict) == tuple(k for k in names if k not in out)
+        for b in range(twin.n):
+            dominators = posterior.dominators(names[b], certainty, **strict)
+            assert set(dominators) == {names[a] for a in expected[b]}
+            assert list(dominators.values()) == sorted(dominators.values(), reverse=True)
+
+
+@pytest.mark.slow
+@given(seed=SEEDS, certainty=ALPHAS, margin=st.sampled_from([0.05, 0.1, 0.3]))
+def test_who_replaces_whom_by_loops_over_draws(seed, certainty, margin):
+    """Better on average, and nowhere worse by more than the margin: in a share of the draws."""
+    posterior = random_posterior(seed)
+    n_times, n = posterior.utilities.shape[1:]
+    stretches = find_stretches(posterior.times, 0.6)
+
+    def replaces(curve, a, b):
+        wins = [1 / (1 + np.exp(float(curve[t, b]) - float(curve[t, a]))) for t in range(n_times)]
+        nowhere_worse = all(np.mean(wins[one]) >= 0.5 - margin for one in stretches)
+        return a != b and np.mean(wins) > 0.5 and nowhere_worse
+
+    holds = np.array(
+        [[[replaces(one, a, b) for b in range(n)] for a in range(n)] for one in posterior.utilities]
+    )
+    options, names = {"margin": margin, "width": 0.6}, posterior.algorithms
+    for a, b in np.ndindex(n, n):
+        found = posterior.prob_replaces(names[a], names[b], **options)
+        assert found == pytest.approx(holds[:, a, b].mean())
+    worth = ~holds.any(axis=1)
+    assert_allclose([*posterior.prob_in_pareto(**options).values()], worth.mean(axis=0))
+    for one in posterior.verdicts(certainty, **options):
+        k = names.index(one.algorithm)
+        sure = holds[:, :, k].mean(axis=0)
+        assert (one.kind == "dominated") <= (sure.max() >= certainty)
+        assert (one.kind == "member") <= (worth[:, k].mean() >= certainty)
+    out = [name not in posterior.pareto(certainty, **options) for name in names]
+    wrong = posterior.prob_any_wrong_elimination(certainty, **options)
+    assert wrong == pytest.approx(worth[:, out].any(axis=1).mean())
 
 
 @pytest.mark.slow
@@ -130,27 +168,32 @@ def test_when_a_pair_is_resolved(resolution, seed, certainty):
 def test_the_chance_of_a_wrong_elimination(seed, certainty):
     posterior = random_posterior(seed)
     mu, names = posterior.utilities, posterior.algorithms
-    kept = posterior.pareto(certainty)
+    strict = {"margin": 0.0, "width": 0.0}
+    kept = posterior.pareto(certainty, **strict)
     n = len(names)
 
     def free(curve, b):
         return not any((curve[:, a] > curve[:, b]).all() for a in range(n) if a != b)
 
     wrong = [any(free(curve, b) for b in range(n) if names[b] not in kept) for curve in mu]
-    assert_allclose(posterior.prob_any_wrong_elimination(certainty), np.mean(wrong))
+    assert_allclose(posterior.prob_any_wrong_elimination(certainty, **strict), np.mean(wrong))
     belongs = [np.mean([free(curve, b) for curve in mu]) for b in range(n)]
-    assert_allclose(list(posterior.prob_in_pareto().values()), belongs)
+    assert_allclose(list(posterior.prob_in_pareto(**strict).values()), belongs)
 
 
 def test_exact_chances_at_each_time_are_kept_and_times_go_together():
     rng = np.random.default_rng(0)
-    lead = rng.normal(size=(4000, 1, 1)) + np.zeros((1, 3, 1))  # all times are one
-    ahead = np.array([[0.9], [0.7], [0.8]])
-    assert_allclose(dominance.prob_ahead_everywhere(lead, ahead, count=False), 0.7, atol=1e-3)
-    apart = rng.normal(size=(4000, 3, 1))
-    assert_allclose(
-        dominance.prob_ahead_everywhere(apart, ahead, count=False), 0.9 * 0.7 * 0.8, atol=0.02
-    )
+    chance = np.array([0.9, 0.7, 0.8])
+    ahead = np.full((3, 2, 2), 0.5)
+    ahead[:, 0, 1], ahead[:, 1, 0] = chance, 1 - chance
+
+    def joint(lead):
+        utilities = np.stack([lead, np.zeros_like(lead)], axis=2)
+        return dominance.prob_ahead_everywhere_matrix(utilities, ahead, count=False)[0, 1]
+
+    together = rng.normal(size=(4000, 1)) + np.zeros((1, 3))  # all times are one
+    assert_allclose(joint(together), 0.7, atol=1e-3)
+    assert_allclose(joint(rng.normal(size=(4000, 3))), 0.9 * 0.7 * 0.8, atol=0.02)
 
 
 def test_nobody_is_ahead_of_all_times_more_surely_than_at_the_worst():
@@ -178,10 +221,14 @@ def test_a_verdict_says_what_the_numbers_say():
     posterior = posterior_of(draws, np.array([100.0, 60_000.0]), clock="evaluations")
     wrong = "Probability that any exclusion is wrong: < 0.001."
     assert str(posterior.verdict(0.95)).splitlines() == [
-        "a is a member of the Pareto set (P > 0.999): most likely the best at 100 evaluations.",
+        "a is worth running (P > 0.999): most likely the best at 100 evaluations.",
+        "b is worth running (P > 0.999): most likely the best at 60,000 evaluations.",
+        "c is replaceable by a (P > 0.999), and by b.",
+        f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
+    ]
+    assert str(posterior.paper_verdict(0.95)).splitlines()[1:3] == [
         "b is a member of the Pareto set (P > 0.999): most likely the best at 60,000 evaluations.",
         "c is dominated by a at both times, 100 and 60,000 evaluations (P > 0.999), and by b.",
-        f"2 of 3 algorithms stay in the anytime Pareto set. {wrong}",
     ]
     mean = np.array([[3.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 3.0]])
     draws = mean + 0.3 * rng.normal(size=(1000, 4, 2))
@@ -202,11 +249,14 @@ def test_a_verdict_says_if_only_the_dominator_is_uncertain():
         "c is undecided: it is dominated (P = 0.960), but by which algorithm is not certain: "
         "a (P = 0.600), b (P = 0.360)."
     )
-    assert said in str(posterior.verdict(0.95)).splitlines()
+    assert said in str(posterior.paper_verdict(0.95)).splitlines()
+    for certainty in (0.95, 0.97):  # likely replaceable, and not certain by whom
+        found = str(posterior.verdict(certainty)).splitlines()
+        assert said.replace("dominated", "replaceable") in found
     sure = (
         "c is undecided (P = 0.040 that it is a member): closest to dominating it is a (P = 0.600)."
     )
-    assert sure in str(posterior.verdict(0.97)).splitlines()
+    assert sure in str(posterior.paper_verdict(0.97)).splitlines()
 
 
 def test_all_that_are_alike_stay():
@@ -222,10 +272,24 @@ def test_a_certainty_that_is_none_is_refused(certainty):
     with pytest.raises(pb.DataError, match="epsilon="):
         posterior.prob_equivalent("a", "b", 0.5)
     with pytest.raises(pb.DataError, match="elimination="):
-        posterior.pareto(0.9, "both")
+        posterior.paper_verdicts(0.9, elimination="both")
+    with pytest.raises(pb.DataError, match=r"margin=0.5, width=0.1: expected"):
+        posterior.pareto(0.9, margin=0.5)
 
 
 def test_a_verdict_says_at_how_many_times():
     draws = np.array([2.0, 0.0]) + 0.1 * np.random.default_rng(1).normal(size=(1000, 4, 2))
     posterior = posterior_of(draws, np.array([100.0, 200.0, 300.0, 400.0]), clock="evaluations")
-    assert "dominated by a at all 4 times from 100 to 400 evaluations" in str(posterior.verdict())
+    assert "dominated by a at all 4 times from 100 to 400 evaluations" in str(
+        posterior.paper_verdict()
+    )
+
+
+def test_who_is_tied_is_not_called_open():
+    """Of two clones one is better on average in every draw, and which is not known."""
+    draws = np.random.default_rng(1).normal(0, 0.05, (400, 3, 3)) - [0.0, 0.0, 3.0]
+    first, second, third = posterior_of(draws).verdicts()
+    assert (first.kind, first.rival) == ("equivalent", "b")
+    assert (second.kind, second.rival) == ("equivalent", "a")
+    assert str(first).startswith("a is tied with b within 0.1 at all times")
+    assert third.kind == "dominated"

@@ -1,21 +1,18 @@
 """E-values: closed forms, enumeration, and how often they are large when the claim is false."""
 
 from collections import Counter
-from itertools import combinations, product
+from itertools import product
 from math import exp, log
 
 import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.e_values import (
     confidence_sequence,
     count_by_instance,
     count_outcomes,
-    log_better,
     log_lead,
-    log_mean_over_times,
     log_par,
     multiplicity,
 )
@@ -83,25 +80,24 @@ def test_the_expectation_is_one_where_the_claim_is_just_false(tied, length):
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.3, 0.4, 0.49])
 @pytest.mark.parametrize("tied", [0.0, 0.5, 1.0])
 def test_the_expectation_is_one_at_any_tolerance(epsilon, tied):
-    """Enumeration: a mean score of 1/2 -+ epsilon, with this share of the ties it allows."""
-    for m, log_e in ((0.5 - epsilon, log_par), (0.5 + epsilon, log_better)):
-        tie = tied * 2 * min(m, 1 - m)
-        chance = np.array([m - tie / 2, tie, 1 - m - tie / 2]).clip(0)
-        total = 0.0
-        for scores in product((1, 0.5, 0), repeat=4):
-            numbers = counted(scores)
-            total += np.prod(chance**numbers) * exp(log_e(*numbers, epsilon))
-        assert total == pytest.approx(1, abs=1e-9)
+    """Enumeration: a mean score of 1/2 - epsilon, with this share of the ties it allows."""
+    m = 0.5 - epsilon
+    tie = tied * 2 * min(m, 1 - m)
+    chance = np.array([m - tie / 2, tie, 1 - m - tie / 2]).clip(0)
+    total = 0.0
+    for scores in product((1, 0.5, 0), repeat=4):
+        numbers = counted(scores)
+        total += np.prod(chance**numbers) * exp(log_par(*numbers, epsilon))
+    assert total == pytest.approx(1, abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.2, 0.29, 0.3, 0.4, 0.49])
 def test_wins_are_evidence_at_any_tolerance(epsilon):
     wins = np.arange(401.0)
-    for log_e in (log_par, log_better):
-        grown = log_e(wins, 0 * wins, 0 * wins, epsilon)
-        assert (np.diff(grown) > 0).all()
-        assert grown[-1] >= log(20)
-        assert log_e(0.0, 0.0, 400.0, epsilon) < -1
+    grown = log_par(wins, 0 * wins, 0 * wins, epsilon)
+    assert (np.diff(grown) > 0).all()
+    assert grown[-1] >= log(20)
+    assert log_par(0.0, 0.0, 400.0, epsilon) < -1
 
 
 def test_a_tie_is_ever_called_a_lead_as_often_as_stated():
@@ -215,55 +211,6 @@ def test_the_shares_of_a_race_with_newcomers_and_returns(errors):
             assert sum(totals) <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("claim", ["leads", "at par", "at par somewhere", "better somewhere"])
-def test_decisive_instances_are_as_few_as_enumeration_finds(claim):
-    truth, log_k, epsilon = np.array([[2.0, 0.0], [2.0, 0.0]]), np.log(1.5), 0.2
-    compared = 0
-    for seed in range(8):
-        rankings = pb.simulation.simulate_rankings(truth, 9, seed=seed)
-        found = find_decisive_instances(rankings, "a1", "a2", claim, log_k, epsilon)
-        outcomes = count_by_instance(rankings, "a1", "a2")
-        fewest = next(
-            size
-            for size in range(10)
-            for chosen in combinations(range(9), size)
-            if _e_value_of(claim, np.delete(outcomes, chosen, axis=2).sum(axis=2), epsilon) < log_k
-        )
-        assert len(found) == fewest
-        compared += len(found) > 1
-    assert compared > 1
-
-
-def _e_value_of(claim, counts, epsilon):
-    wins, ties, losses = counts
-    by_time = {
-        "leads": log_lead(wins, losses, epsilon),
-        "better somewhere": log_better(wins, ties, losses, epsilon),
-    }.get(claim, log_par(wins, ties, losses, epsilon))
-    return log_mean_over_times(by_time) if "somewhere" in claim else by_time.min()
-
-
-def test_with_repetitions_the_instances_that_contribute_most_are_decisive():
-    """A win with ties is worth more than one with losses, if both lead by the same number."""
-    lossy = [(f"x{k}", r, -1.0 if r < 4 else 1.0) for k in range(20) for r in range(5)]
-    tied = [(f"y{k}", r, -1.0 if r < 3 else 0.0) for k in range(20) for r in range(5)]
-    records = [
-        pb.Run(name, i, repetition=r, time=[1.0], value=[value], until=1.0)
-        for i, r, lead in lossy + tied
-        for name, value in (("a", lead), ("b", 0.0))
-    ]
-    rankings = pb.rank(pb.Runs.from_records(records, direction="minimize"), [1.0])
-    outcomes = count_by_instance(rankings, "a", "b")
-    log_k = np.log(100)
-    found = find_decisive_instances(rankings, "a", "b", "leads", log_k, EPSILON)
-    by_difference = np.argsort(outcomes[2, 0] - outcomes[0, 0], kind="stable")
-    left = [outcomes[:, :, by_difference[k:]].sum(axis=2) for k in range(41)]
-    naive = next(
-        k for k, counts in enumerate(left) if _e_value_of("leads", counts, EPSILON) < log_k
-    )
-    assert 0 < len(found) < naive
-
-
 @pytest.mark.parametrize(
     "wrong",
     [{"errors": "per_look"}, {"width": 1.5}, {"margin": 0.5}, {"certainty": 1.0}],
@@ -290,11 +237,6 @@ def test_instances_without_a_class_are_left_out():
     rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
     kinds = {"instance": rankings.instances, "kind": ["x", "y", ""] * 4}
     assert [*pb.assess_classes(rankings.with_instance_data(kinds), "kind")] == ["x", "y"]
-
-
-def test_the_mean_over_times_is_evidence_for_some_time():
-    log_e = np.log(np.array([[1.0, 30.0], [3.0, 10.0]]))
-    assert np.exp(log_mean_over_times(log_e)) == pytest.approx([2.0, 20.0])
 
 
 @pytest.mark.slow

@@ -10,10 +10,11 @@ from numpy.testing import assert_allclose
 from scipy import special, stats
 
 import reference
-from polarbear import priors, read_pairs
+from polarbear import priors
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.inference.laplace.engine import fit_laplace as fit_default
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.readers import read_pairs
 from polarbear.simulation import PRIORS, simulate_rankings
 
 # What is compared with other engines and with exact answers: every ranking is evidence.

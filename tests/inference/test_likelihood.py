@@ -297,6 +297,6 @@ def test_what_is_behind_the_first_stays_so_in_a_selection():
 def test_the_first_of_rankings_recover_the_truth(top):
     truth = np.array([[1.0, 0.5, 0.0, -0.5, -1.0]])
     runs = simulate_runs(truth, 3000, seed=2)
-    posterior = fit(runs, times=[0.0], top=top, ties="averaged", evidence="rankings")
+    posterior = fit(rank(runs, [0.0], top=top, ties="averaged"), evidence="rankings")
     ratings = np.exp(truth) / np.exp(truth).sum()
     assert_allclose(posterior.mean(), ratings, atol=0.03)

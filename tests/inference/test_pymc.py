@@ -163,7 +163,7 @@ def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
 @pytest.mark.long
 def test_laplace_of_pymc_is_not_trusted_with_hyperparameters(rankings):
     """The joint mode of coefficients and scale is far from their mass, and k-hat says so."""
-    with pytest.warns(pb.FitWarning, match="too far from the posterior"):
+    with pytest.warns(pb.errors.FitWarning, match="too far from the posterior"):
         pb.fit(rankings, prior=pb.priors.RandomWalk(), method="pymc-laplace", seed=1)
 
 
@@ -182,7 +182,7 @@ def test_advi_reports_its_elbo(rankings, family):
 @pytest.mark.long
 @pytest.mark.usefixtures("interpreted")
 def test_advi_that_has_not_converged_is_not_trusted(rankings):
-    with pytest.warns(pb.FitWarning, match="ELBO still rises"):
+    with pytest.warns(pb.errors.FitWarning, match="ELBO still rises"):
         pb.fit(rankings, method="advi", steps=3000, seed=1)
 
 

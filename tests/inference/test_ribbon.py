@@ -119,3 +119,15 @@ def test_hatches_mark_what_is_not_certain(ribbon):
     assert "560" in svg
     certain = Ribbon.of(["a"], TIMES, "time", np.ones((5, 1)))
     assert 'fill="url(#polarbear-hatch)"' not in render_ribbon_svg(certain)
+
+
+def test_close_rivals_that_alternate_are_one_stretch_in_words():
+    best = np.array([[0.97, 0.03], [0.4, 0.6], [0.55, 0.45], [0.02, 0.98]])
+    ribbon = Ribbon.of(["a", "b"], np.array([1.0, 10.0, 100.0, 1000.0]), "time", best)
+    assert (
+        ribbon.describe()
+        == "a up to 3.2 (97 %), then b or a up to 320 (55 to 60 %, not certain), then b (98 %)"
+    )
+    best = np.array([[0.8, 0.2, 0.0], [0.1, 0.7, 0.2], [0.0, 0.3, 0.7]])
+    ribbon = Ribbon.of(["a", "b", "c"], np.array([1.0, 10.0, 100.0]), "time", best)
+    assert ribbon.describe().count("not certain") == 3  # each has its own stretch

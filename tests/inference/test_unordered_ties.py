@@ -156,7 +156,7 @@ def test_ties_is_an_option_of_rank_fit_and_races():
     runs = pb.simulation.simulate_runs(np.zeros((2, 3)), 10, 0)
     assert pb.rank(runs).ties == "unordered"
     assert pb.rank(runs, ties="averaged").take([0, 1]).ties == "averaged"
-    pb.fit(runs, ties="averaged")
+    pb.fit(pb.rank(runs, ties="averaged"))
     replay = pb.replay(runs, fitted(None, {"ties": "averaged"}))
     assert replay.events[0].model.ties == "averaged"
     with pytest.raises(pb.DataError, match="ties='half': expected 'unordered' or 'averaged'"):

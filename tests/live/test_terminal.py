@@ -9,17 +9,20 @@ import subprocess
 import warnings
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import polarbear as pb
 from course import decisions, told
 from polarbear.cli.main import main
-from polarbear.inference.verdicts import Verdict
+from polarbear.inference.verdicts import Unsettled, Verdict
 from polarbear.live.json_lines import to_line
 from polarbear.live.pace import Pace
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Forecast
 from polarbear.racing.ledger import Spent
+from polarbear.racing.race import Race
+from polarbear.racing.status import Answer
 from racers import drive, race_of
 from typed import begun, command, prepared
 from waiting import PATIENCE, wait_until
@@ -42,6 +45,7 @@ def read_events(path):
 
 
 def status_of(n, *, out=0, **more):
+    best = more.pop("best", [])
     names = [f"algorithm {k}" for k in range(n)]
     verdicts = [Verdict(name, "undecided", 0.4) for name in names[out:-1]]
     verdicts.append(Verdict(names[-1], "member", 0.997))
@@ -52,6 +56,7 @@ def status_of(n, *, out=0, **more):
     status = replace(
         status,
         verdicts=tuple(verdicts),
+        answer=Answer((), tuple([tuple(best)] * len(status.setup.times)) if best else ()),
         spent=Spent(900, 123_456.0),
         requested=Spent(900, 123_456.0),
         forecast=Forecast((10.0, 20.0, 90.0), (100.0, 200.0, 900.0)),
@@ -62,7 +67,7 @@ def status_of(n, *, out=0, **more):
         "made": dict.fromkeys(names, 40),
         "wanted": dict.fromkeys(names[out:], 3),
         "rounds": 4,
-        "open_pairs": n,
+        "open_pairs": n * (n - 1) // 4,
         "since_decision": 10,
         "unused": None,
     }
@@ -97,15 +102,19 @@ def drawn(status, rows=24, columns=90, news=()):
 
 
 def test_everything_is_on_the_screen():
-    picture = drawn(status_of(5, out=2), news=["algorithm 1 is dominated by algorithm 4"])
+    status = status_of(5, out=2, best=[("algorithm 4", 0.98), ("algorithm 2", 0.02)])
+    picture = drawn(status, columns=110, news=["algorithm 1 is dominated by algorithm 4"])
     for text in (
-        "algorithm 2  ● undecided (P = 0.400 that it is a member)",
-        "algorithm 4  ◆ member (P = 0.997)",
-        "✗ dominated by algorithm 4 (P = 0.995)",
-        "Pareto set  algorithm 2, algorithm 3, algorithm 4",
-        "200 made, 9 requested and not in yet",
+        "race.toml  round 5",
+        "200 of 5,000 runs, 123,456 of 1,000,000 evaluations",
+        "settled  ██████████░░░░░░░░░░ 5 of 10 pairs",
         "about 190 runs (90 to 890)",
-        "900 of 5,000 runs (18 %), 123,456 of 1,000,000 evaluations (12 %)",
+        "If you stopped now  1",
+        "AAAAAAAAAA",
+        "A algorithm 4",
+        "▌algorithm 4  > 99 % █████████░  1 – 4      40       -",  # noqa: RUF001
+        "▌algorithm 2    40 % ████░░░░░░  never      40       -",
+        "▌algorithm 0  dropped                       40       -  algorithm 4 is always ahead",
         "algorithm 1 is dominated by algorithm 4",
         "Ctrl-C stops",
     ):
@@ -118,16 +127,56 @@ def test_failures_are_on_the_screen_in_red():
 
     status = status_of(5, out=2, failed={"algorithm 1": 7, "algorithm 3": 12})
     lines = drawn(status).splitlines()
-    assert any(
-        line.split() == ["algorithm", "status", "runs", "requested", "failed"] for line in lines
-    )
-    (row,) = [line for line in lines if line.startswith("algorithm 3 ")]
-    assert row.split()[-3:] == ["40", "3", "12"]
-    assert "failed      19 runs: algorithm 3 (12), algorithm 1 (7)" in lines
+    (row,) = [line for line in lines if line.startswith("▌algorithm 3 ")]
+    assert row.split()[-2:] == ["40", "12"]
     console = rich.Console(file=io.StringIO(), width=90, height=24, force_terminal=True)
     console.print(Screen("race.toml", "Ctrl-C stops", console).picture(status, 24))
     assert re.search(r"\x1b\[1;31m *12", console.file.getvalue())  # bold red
-    assert "failed" not in drawn(status_of(5, out=2))
+
+
+def test_the_ribbon_is_in_colour_and_the_end_says_what_to_run():
+    rich = pytest.importorskip("rich.console")
+    from polarbear.live.terminal import Screen
+
+    status = status_of(5, out=2, ended="no instances left", best=[("algorithm 4", 0.98)])
+    console = rich.Console(
+        file=io.StringIO(), width=90, height=24, force_terminal=True, color_system="truecolor"
+    )
+    console.print(Screen("race.toml", "Ctrl-C stops", console).picture(status, 24))
+    blocks = console.file.getvalue()
+    assert re.search(r"\x1b\[[0-9;]*48;2;[0-9;]+m +algorithm 4 +", blocks)  # a name in a block
+    assert "at least 95 % certain" in blocks
+    picture = drawn(status)
+    assert "run algorithm 4 (98 %)" in picture
+    assert "ended    no instances left" in picture
+
+
+def test_what_is_open_is_said_of_each_algorithm_and_no_probability_stands_alone():
+    likely = Verdict("tpa", "undecided", 0.004, rival="csa", proof=0.62, margin=0.1)
+    open_ = Verdict("csa", "undecided", 0.97, unsettled=Unsettled({"tpa": 4.0}, 61.3), margin=0.1)
+    status = status_of(2, verdicts=(likely, open_), made={"csa": 3})
+    picture = drawn(status, columns=110)
+    assert "likely replaceable by csa (> 99 %), proof 62 %" in picture
+    assert "tpa: about 61 more instances" in picture
+    assert "P =" not in picture
+    assert "P >" not in picture
+    assert "csa: proof 62 %" in drawn(status, columns=64)  # the short form
+
+
+def test_settled_pairs_never_go_back_over_a_race_of_twenty_rounds():
+    truth = np.tile([1.5, 1.0, 0.3, 0.0, -1.0], (6, 1))
+    truth[:3, 1] = 2.0
+    runs = pb.simulation.simulate_runs(truth, 120, persistence=0.5, seed=4)
+    race = pb.replay(runs, budget=Budget(batch=(2, 2)))
+    shown = []
+    for stage in Race.after_each_round(race.events):
+        picture = drawn(stage.status, rows=24, columns=80)
+        settled, total = map(int, re.search(r"(\d+) of (\d+) pairs", picture).groups())
+        assert total == 10
+        shown.append(settled)
+    assert len(shown) >= 20
+    assert shown == sorted(shown)
+    assert shown[-1] > shown[0]
 
 
 @pytest.mark.parametrize("rows", [6, 10, 14, 24, 60])
@@ -138,22 +187,10 @@ def test_the_screen_fits_every_window(rows, columns, n):
     lines = picture.splitlines()
     assert len(lines) <= rows
     assert max(map(len, lines)) <= columns
-    assert "undecided" in picture or "member" in picture or columns < 60
+    if rows >= 10:
+        assert "40 %" in picture or "> 99 %" in picture or columns < 60
     if rows == 24 and n > 7 and columns > 20:
-        assert f"and {n - sum('● undecided' in line for line in lines)} more" in picture
-
-
-def test_remaining_runs_of_a_race_that_ended_unsettled():
-    to_go = "about 276 more instances (9 to 600); no unused instance left"
-    news = [f"round 4: 90 runs, racing a, b; {to_go}"]
-    picture = drawn(status_of(3, ended="no instances left"), columns=80, news=news)
-    assert "to go       the race ended (no instances left) before all pairs were settled" in picture
-    assert "to go       nothing" not in picture
-    assert (
-        "no unused instance left" in picture
-    )  # at the end of a line that is too long for the window
-    picture = drawn(status_of(3, ended="resolved", open_pairs=0))
-    assert "to go       nothing" in picture
+        assert f"and {n - sum(line.startswith('▌') for line in lines)} more" in picture
 
 
 def test_a_warning_is_wrapped_and_not_cut():
@@ -162,7 +199,7 @@ def test_a_warning_is_wrapped_and_not_cut():
         picture = " ".join(drawn(status_of(3), columns=columns, news=[warning]).split())
         assert warning in picture
     left = drawn(status_of(3, unused=5, budget=Budget()), columns=80)
-    assert "there may be too few instances to settle it" in " ".join(left.split())
+    assert "left     about 190 runs (90 to 890); too few instances" in left
 
 
 def test_control_characters_in_names_are_escaped():
@@ -195,8 +232,9 @@ def test_warnings_are_repeated_after_the_screen(monkeypatch):
 def test_a_race_that_has_not_begun_is_drawn():
     race = race_of()
     picture = drawn(race.status)
-    assert "0 made" in picture
-    assert "that can be told after the first rounds" in picture
+    assert "0 of 400 runs" in picture
+    assert "left     known after the first rounds" in picture
+    assert "If you stopped now  known after the first round" in picture
     race = drive(race)
     picture = drawn(race.status)
     assert "ended" in picture
@@ -232,13 +270,14 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     (tmp_path / "last").write_text("26")  # an algorithm is dominated by then, and pairs are open
     words = command("race", path, "--workers", 2)
     with Terminal(words, rows=24, columns=90) as terminal:
-        picture = terminal.shows("requested and not in yet")
-        assert "early      ● undecided" in picture
+        picture = terminal.shows("of 3 pairs")
+        assert "▌early" in picture
+        assert "If you stopped now" in picture
         terminal.resize(12, 50)
         small = terminal.until(
             lambda lines: (
-                lines[0].startswith("polarbear")
-                and lines[1].split() == ["algorithm", "status", "runs", "requested"]
+                lines[0].startswith("race.toml")
+                and any(line.split()[:3] == ["algorithm", "worth", "running"] for line in lines)
                 and lines[-1].startswith("Ctrl-C")
             )
         )
@@ -261,8 +300,39 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     with Terminal(words) as again:
         assert again.wait() == 0
         assert "ended       budget of runs spent" in again.text()
+        assert "  run         " in again.text()
+        assert "polarbear report" in again.text()
     assert decisions(read_events(path)) == decisions(undisturbed)
     assert told(read_events(path)) == told(undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns"), [(24, 80), (40, 110)])
+def test_a_real_terminal_shows_the_ribbon_and_ends_with_what_to_run(tmp_path, rows, columns):
+    pytest.importorskip("pyte")
+    pytest.importorskip("rich")
+    from terminals import Terminal
+
+    path = prepared(tmp_path, 0.01)
+    text, _, budget = path.read_text().partition("[question]")
+    path.write_text(f"{text}[budget]{budget.partition('[budget]')[2]}")  # the default question
+    with Terminal(command("race", path, "--workers", 2), rows=rows, columns=columns) as terminal:
+        terminal.shows("at least 95 % certain")  # the ribbon of the first round
+        picture = terminal.text()
+        assert "If you stopped now" in picture
+        assert re.search(r"settled +[█░]+ \d of 3 pairs", picture)
+        assert re.search(r"▌(early|late|worst) +(<|>)? ?\d+ % [█░]+", picture)
+        assert "failed" in picture
+        lines = picture.splitlines()
+        assert len(lines) <= rows
+        assert max(map(len, lines)) <= columns
+        colours = {cell.bg for row in terminal.screen.buffer.values() for cell in row.values()}
+        assert len(colours) >= 2  # the blocks of the ribbon
+        assert terminal.wait() == 0
+        end = terminal.text()
+    assert re.search(r"\n  run +(early|late)", end)
+    assert "What to run if you stop here" in end
+    assert f"polarbear select {tmp_path / 'race.db'}"[:60] in end.replace("\n", "")
 
 
 @pytest.mark.slow
@@ -296,7 +366,7 @@ def test_lines_of_json_for_programs(tmp_path, capfd, undisturbed):
     output = capfd.readouterr()
     assert not output.err
     *lines, last = map(json.loads, output.out.splitlines())
-    assert any("round 1: " in text for line in lines for text in line["news"])
+    assert next(line["counts"]["rounds"] for line in lines if not line["ended"]) == 1
     assert lines[-1]["ended"] == last["ended"] == "budget of runs spent"
     assert sum(lines[-1]["runs"]["made"].values()) == last["n_runs"] == len(told(undisturbed))
     assert set(last["eliminated"]) == {"worst"}

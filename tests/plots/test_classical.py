@@ -46,7 +46,7 @@ def runs_of_many_scales():
 
 def test_flat_lines_are_answered_with_targets():
     runs = runs_of_many_scales()
-    with pytest.warns(pb.DataWarning) as said:
+    with pytest.warns(pb.errors.DataWarning) as said:
         flat = ecdf_data(runs, log=False)
     (warning,) = said
     assert "the lines are flat, because half of the runs change by less than 5 %" in str(
@@ -114,7 +114,7 @@ def test_a_last_time_that_leaves_out_part_of_the_runs_causes_a_warning():
     pytest.importorskip("iohinspector")
     short = pb.Run("b", "3", [1], [5.0], until=50, status=pb.Status.CUT)
     runs = pb.Runs.from_records([*RUNS, short], direction="minimize", clock="evaluations")
-    with pytest.warns(pb.DataWarning, match=r"until 50 evaluations.* 4 of 5 runs.* until="):
+    with pytest.warns(pb.errors.DataWarning, match=r"until 50 evaluations.* 4 of 5 runs.* until="):
         assert aocc_data(runs, low=0.01, high=10).until == 50
 
 
@@ -135,10 +135,12 @@ def test_a_few_extreme_values_do_not_stretch_the_range():
     usual = many_runs([100.0] * 40, np.geomspace(1, 10, 40))
     assert ecdf_data(usual).scale == pytest.approx((1.06, 100.0, False), rel=0.1)
     first, final = [2.4e6, *[100.0] * 39], [6e-29, *np.geomspace(0.1, 10, 39)]
-    with pytest.warns(pb.DataWarning, match=r"log scale, and the values are from 6e-29 to 2\.4e"):
+    with pytest.warns(
+        pb.errors.DataWarning, match=r"log scale, and the values are from 6e-29 to 2\.4e"
+    ):
         scale = ecdf_data(many_runs(first, final)).scale
     assert scale == pytest.approx((0.1, 100.0, True), rel=0.2)
-    with pytest.warns(pb.DataWarning, match="set low=, high= and log="):
+    with pytest.warns(pb.errors.DataWarning, match="set low=, high= and log="):
         scale = ecdf_data(many_runs([100.0] * 40, [1e-29] * 40)).scale
     assert scale == pytest.approx((1e-8, 100.0, True))
 
@@ -173,7 +175,7 @@ def test_the_error_for_missing_libraries_names_the_extra(monkeypatch):
         monkeypatch.setitem(sys.modules, name, None)
     for draw in (ecdf_data, aocc_data, lambda runs: eaf_difference_data(runs, "a", "b")):
         with pytest.raises(
-            pb.MissingDependency, match=r"pip install 'polarbear-race\[classical\]'"
+            pb.errors.MissingDependency, match=r"pip install 'polarbear-race\[classical\]'"
         ):
             draw(RUNS)
 
@@ -186,5 +188,5 @@ def test_a_missing_library_is_reported_before_any_warning(monkeypatch, name):
     for draw in (pb.plots.ecdf, pb.plots.aocc):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(pb.MissingDependency, match=name.split(".")[0]):
+            with pytest.raises(pb.errors.MissingDependency, match=name.split(".")[0]):
                 draw(runs)

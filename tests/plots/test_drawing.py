@@ -323,7 +323,7 @@ posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(3), 9))
 pb.plots.ratings_data(posterior), pb.plots.values_data(posterior), pb.plots.pairs_data(posterior)
 try:
     pb.plots.ratings(posterior)
-except pb.MissingDependency as error:
+except pb.errors.MissingDependency as error:
     print(error)
 """
     printed = subprocess.run(

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polarbear import DataError, DataWarning, Run, Runs, plots, read
+from polarbear import DataError, Run, Runs, plots, read
+from polarbear.errors import DataWarning
 
 FILES = Path(__file__).parents[1] / "readers" / "files"
 

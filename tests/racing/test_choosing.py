@@ -144,7 +144,7 @@ def test_a_replay_for_a_budget_by_command(capsys):
     command = ["replay", "--example", "cma-variants", "--between", "200", "1000"]
     assert main([*command, "--regret", "0.01", "--times", "3"]) == 0
     said = capsys.readouterr().out
-    assert "chosen      CSA" in said
+    assert "  run         CSA\n" in said
 
 
 def test_select_of_a_race_names_its_posterior():

@@ -206,7 +206,7 @@ def test_what_makes_no_sense_is_refused(kind, wrong):
         kind(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"epsilon": 0.0}, {"epsilon": 0.5}, {"certainty": 0.5}])
+@pytest.mark.parametrize("wrong", [{"margin": 0.0}, {"margin": 0.5}, {"certainty": 0.5}])
 def test_a_baseline_needs_a_margin_and_a_certainty(wrong):
     (name,) = wrong
     with pytest.raises(DataError, match=f"^{name}="):

@@ -92,7 +92,7 @@ def test_a_question_of_ones_own_is_raced_stored_resumed_and_reported(tmp_path):
 @pytest.mark.parametrize("kind", [pb.ParetoSet, pb.PaperParetoSet, pb.NoWorse, pb.Choice])
 def test_questions_come_back_from_their_plain_form(kind):
     first = {pb.NoWorse: ("old",), pb.Choice: (pb.preferences.at(2),)}.get(kind, ())
-    margin = {"margin" if kind is pb.ParetoSet else "epsilon": 0.2}
+    margin = {"margin" if kind in (pb.ParetoSet, pb.NoWorse) else "epsilon": 0.2}
     question = kind(*first, certainty=0.9, **margin).at((1.0, 2.0), "seconds")
     assert question_from_plain(question_to_plain(question)) == question
     assert BY_NAME[kind.__name__] is kind

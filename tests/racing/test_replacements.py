@@ -61,18 +61,20 @@ def test_in_classes_another_one_may_replace_it_in_each():
 def test_the_error_is_shared_by_looks_on_the_way_and_ends():
     pool = Pool()
     pool.offer(["a", "b"], 0)
-    assert pool.error_shares(endless=False) == Shares(0.5, 0.0)
+    on_the_way = Shares.at_end_of(2).on_the_way
+    assert pool.error_shares(endless=False) == Shares(on_the_way, 0.0)
     assert pool.error_shares(endless=True) == Shares(1.0, 0.0)
     shares = []
     for name in "abcdefgh":
         pool.offer([name], 0)
         for unused in list(pool.unused):
             pool.use(unused)
+        assert pool.error_shares(endless=False).on_the_way == on_the_way
         shares.append(pool.error_shares(endless=False).now)
         pool.note_end()
         assert pool.error_shares(endless=False).now == shares[-1]  # the same end, looked at again
-    assert shares[0] == pytest.approx(0.45)
-    assert sum(set(shares)) < 0.5
+    assert shares[0] == pytest.approx(0.9 * (1 - on_the_way))
+    assert sum(set(shares)) < 1 - on_the_way
     assert len(set(shares)) == len(shares) - 1  # a and b came together
 
 

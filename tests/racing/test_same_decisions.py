@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.racing.verifying import verify_decisions
+from polarbear.reporting.verifying import verify_decisions
 from racers import fitted, quick_fit
 
 FILE = Path(__file__).with_name("files") / "decisions.json"
@@ -29,7 +29,7 @@ RACES = {
     "strict": (pb.StrictParetoSet(), pb.Budget()),
     "preference": (pb.Choice(pb.preferences.between(2, 3)), pb.Budget()),
     "regret": (pb.Choice(pb.preferences.between(2, 3), regret=0.05), pb.Budget(batch=(32, 64))),
-    "baseline": (pb.NoWorse("a1", epsilon=0.1), pb.Budget()),
+    "baseline": (pb.NoWorse("a1"), pb.Budget()),
     "limits": (pb.ParetoSet(), pb.Budget(runs=150, retries=1)),
 }
 FITTED = ("paper", "paper pointwise", "regret")

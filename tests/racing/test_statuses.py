@@ -20,7 +20,7 @@ def check_agreement(race):
     if posterior is None or not posterior.diagnostics.trusted:
         return 0
     assert isinstance(question, pb.PaperParetoSet)
-    of_posterior = posterior.verdicts(
+    of_posterior = posterior.paper_verdicts(
         question.certainty,
         question.epsilon,
         elimination=question.elimination,

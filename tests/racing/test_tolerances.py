@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import polarbear as pb
@@ -30,14 +29,12 @@ def split_runs():
 def test_values_within_a_tolerance_tie_in_fit_and_replay():
     data = runs()
     assert pb.fit(data, draws=500).prob_better("a", "b")[0] > 0.99
-    tied = pb.fit(data, rel_tol=0.01, draws=500)
+    tied = pb.fit(pb.rank(data, rel_tol=0.01), draws=500)
     assert 0.3 < tied.prob_better("a", "b")[0] < 0.7
     assert tied.prob_better("a", "c")[0] > 0.99
-    frame = pb.fit(data.columns(), direction="minimize", abs_tol=0.01, draws=500)
-    np.testing.assert_allclose(frame.prob_better("a", "b"), tied.prob_better("a", "b"))
     assert pb.replay(data).pareto == ("a",)
     assert pb.replay(data, fitted(None, {"rel_tol": 0.01})).pareto == ("a", "b")
-    with pytest.raises(pb.DataError, match="pass rel_tol to polarbear.rank"):
+    with pytest.raises(pb.DataError, match="fit has no rel_tol=: pass it to rank"):
         pb.fit(pb.rank(data), rel_tol=0.01)
 
 
@@ -60,7 +57,7 @@ def test_weights_of_instances_in_fit_and_replay():
     data = split_runs()
     assert pb.fit(data, draws=500).prob_better("b", "a")[0] > 0.9
     weights = {f"f{k}": 0.0 for k in range(6, 24)}
-    weighted = pb.fit(data, weights=weights, draws=500)
+    weighted = pb.fit(pb.rank(data, weights=weights), draws=500)
     assert weighted.prob_better("a", "b")[0] > 0.9
     race = pb.replay(data, fitted(pb.ParetoSet(certainty=0.9), {"weights": weights}))
     assert race.posterior is not None
@@ -72,7 +69,7 @@ def test_they_are_recorded_and_compared_on_resume(tmp_path):
     fit = {"rel_tol": 0.01, "abs_tol": 1e-6, "weights": {"f1": 2, "f2": 0.5}}
     model = Model.of(fit)
     assert Model.from_plain(json.loads(json.dumps(model.to_plain()))) == model
-    assert model.fit_options()["weights"] == {"f1": 2.0, "f2": 0.5}
+    assert model.rank_options()["weights"] == {"f1": 2.0, "f2": 0.5}
     assert "rel_tol 0.0 and not 0.01" in Model().describe_differences(model)
     race = pb.Race(
         list("abc"),
@@ -92,7 +89,7 @@ def test_they_are_recorded_and_compared_on_resume(tmp_path):
         question=pb.ParetoSet(fit=fit),
         **options,
     ).close()
-    with pytest.raises(pb.PolarBearError, match=r"rel_tol 0\.01 and not 0\.0"):
+    with pytest.raises(pb.errors.PolarBearError, match=r"rel_tol 0\.01 and not 0\.0"):
         pb.race(solvers, ["f1", "f2"], [1], store=tmp_path / "r.db", **options)
 
 

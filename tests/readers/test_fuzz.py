@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from polarbear import DataError, DataWarning, Runs, read
+from polarbear import DataError, Runs, read
+from polarbear.errors import DataWarning
 
 FILES = Path(__file__).parent / "files"
 TOKENS = [
@@ -169,6 +170,8 @@ def parquet_of_ours():
 def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     if case in ("parquet", "benchopt", "carps-parquet"):
         pytest.importorskip("pyarrow")
+    if case.startswith("optuna"):
+        pytest.importorskip("optuna")
     files = CASES[case]()
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
@@ -253,7 +256,7 @@ def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
         ("algorithm_runs.arff", ARFF + ("'" * 9_000 + "\n") * 100),
         ("b.results.xml", '<result tool="t">' + "<run><a>" * 100_000),
         ("t.csv", "algorithm,instance,time,value\n" + "a,i,1,2\n" * 20_000),
-        ("t.journal", "".join(STUDY % f"a-{i}-1" for i in range(10_000))),
+        ("t.journal", "".join(STUDY % f"a-{i}-1" for i in range(2_000))),
         ("t.journal", STUDY % ("a-" * 200_000)),
         ("t.journal", STUDY % "a__b" + '{"op_code": 4, "study_id": 0}\n' * 20_000),
         ("meta.yaml", "run_id: a\nartifact_uri: b\n" + "x" * 1_000_000 + ":" * 1_000_000),

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from polarbear import DataError, DataWarning, Run, Runs, Status, read
+from polarbear import DataError, Run, Runs, Status, read
+from polarbear.errors import DataWarning
 from polarbear.readers import FORMATS
 from polarbear.readers.log_formats import LOG_FORMATS
 

@@ -14,21 +14,23 @@ q3,z,y,b,hi,ho
 
 def test_rows_become_rankings_of_two(tmp_path):
     (tmp_path / "battles.csv").write_text(BATTLES)
-    rankings = pb.read_pairs(tmp_path / "battles.csv")
+    rankings = pb.readers.read_pairs(tmp_path / "battles.csv")
     assert rankings.algorithms == ("x", "y", "z")
     assert rankings.instances == ("q1", "q2", "q3")
     assert rankings.order("q1", 1) == [[("x",), ("y",)], [("x",), ("y",)]]
     assert rankings.order("q2", 1) == [[("x", "z")]] or rankings.order("q2", 1) == [[("z", "x")]]
     assert rankings.order("q3", 1) == [[("y",), ("z",)]]
     assert rankings.weight.tolist() == [0.5, 0.5, 1.0, 1.0]
-    rows = pb.read_pairs(tmp_path / "battles.csv", instance="conversation_a")
+    rows = pb.readers.read_pairs(tmp_path / "battles.csv", instance="conversation_a")
     assert rows.instances == ("hi",)
 
 
 def test_read_names_the_call_for_a_pair_table(tmp_path):
     (tmp_path / "battles.csv").write_text(BATTLES)
     for options in ({}, {"direction": "minimize"}):
-        with pytest.raises(pb.DataError, match=r"read it with pb.read_pairs\('.*battles.csv'\)"):
+        with pytest.raises(
+            pb.DataError, match=r"read it with pb.readers.read_pairs\('.*battles.csv'\)"
+        ):
             pb.read(tmp_path / "battles.csv", **options)
 
 
@@ -43,9 +45,13 @@ def test_parquet_and_frames_are_read_alike(tmp_path):
     (tmp_path / "battles.csv").write_text(BATTLES)
     frame = csv.read_csv(tmp_path / "battles.csv")
     parquet.write_table(frame, tmp_path / "battles.parquet")
-    expected = pb.read_pairs(tmp_path / "battles.csv")
-    assert pb.read_pairs(tmp_path / "battles.parquet") == expected == pb.read_pairs(frame)
-    with pytest.raises(pb.DataError, match="pb.read_pairs"):
+    expected = pb.readers.read_pairs(tmp_path / "battles.csv")
+    assert (
+        pb.readers.read_pairs(tmp_path / "battles.parquet")
+        == expected
+        == pb.readers.read_pairs(frame)
+    )
+    with pytest.raises(pb.DataError, match="pb.readers.read_pairs"):
         pb.read(tmp_path / "battles.parquet")
 
 
@@ -61,9 +67,11 @@ def test_parquet_and_frames_are_read_alike(tmp_path):
 )
 def test_what_is_no_pair_table_is_refused(table, why):
     with pytest.raises(pb.DataError, match=why):
-        pb.read_pairs(table)
+        pb.readers.read_pairs(table)
     renamed = {"left": ["x"], "right": ["y"], "best": ["left"]}
-    assert pb.read_pairs(renamed, first="left", second="right", winner="best").win_rate("x", "y")
+    assert pb.readers.read_pairs(renamed, first="left", second="right", winner="best").win_rate(
+        "x", "y"
+    )
 
 
 def test_a_rating_of_many_battles_finds_the_stronger():
@@ -73,5 +81,5 @@ def test_a_rating_of_many_battles_finds_the_stronger():
         "m_b": ["y", "x"] * n,
         "winner": ["a", "a", "a", "b"] * (n // 2),
     }
-    posterior = pb.fit(pb.read_pairs(table))
+    posterior = pb.fit(pb.readers.read_pairs(table))
     assert posterior.prob_better("x", "y")[0] > 0.99

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polarbear import DataError, DataWarning, Run, Runs, Status, rank, read
+from polarbear import DataError, Run, Runs, Status, rank, read
+from polarbear.errors import DataWarning
 from polarbear.readers.paths import PathPattern, propose_pattern
 
 NAMES = "runs/{algorithm}/{instance}_s{repetition}.csv"

@@ -14,7 +14,7 @@ PLACES = "rank_1,rank_2,rank_3\nx,y,z\ny,x,\n"
 
 def test_texts_become_rankings_with_ties(tmp_path):
     (tmp_path / "texts.csv").write_text(TEXTS)
-    rankings = pb.read_rankings(tmp_path / "texts.csv")
+    rankings = pb.readers.read_rankings(tmp_path / "texts.csv")
     assert rankings.algorithms == ("x", "y", "z")
     assert rankings.instances == ("q1", "q2")
     assert rankings.order("q1", 1) == [[("x",), ("y", "z")], [("z",), ("y",), ("x",)]]
@@ -27,19 +27,19 @@ def test_all_forms_are_read_alike(tmp_path):
     (tmp_path / "places.csv").write_text(PLACES)
     frame = csv.read_csv(tmp_path / "places.csv")
     parquet.write_table(frame, tmp_path / "places.parquet")
-    expected = pb.read_rankings([["x", "y", "z"], ["y", "x"]])
+    expected = pb.readers.read_rankings([["x", "y", "z"], ["y", "x"]])
     assert expected.order("row 1", 1) == [[("y",), ("x",)]]
     for source in (tmp_path / "places.csv", tmp_path / "places.parquet", frame):
-        assert pb.read_rankings(source) == expected
-    assert pb.read_rankings({"best to worst": ["x > y > z", "y > x"]}, ranking="best to worst") == (
-        expected
-    )
+        assert pb.readers.read_rankings(source) == expected
+    assert pb.readers.read_rankings(
+        {"best to worst": ["x > y > z", "y > x"]}, ranking="best to worst"
+    ) == (expected)
 
 
 def test_names_that_are_numbers_may_have_empty_cells():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"rank_1": [1, 2], "rank_2": [2, 1], "rank_3": [3, None]})
-    assert pb.read_rankings(frame).algorithms == ("1", "2", "3")
+    assert pb.readers.read_rankings(frame).algorithms == ("1", "2", "3")
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_names_that_are_numbers_may_have_empty_cells():
 )
 def test_what_is_no_table_of_rankings_is_refused(table, why):
     with pytest.raises(pb.DataError, match=why):
-        pb.read_rankings(table)
+        pb.readers.read_rankings(table)

@@ -12,7 +12,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from polarbear import DataError, DataWarning, Run, Runs, example, read, readers
+from polarbear import DataError, Run, Runs, example, read, readers
+from polarbear.errors import DataWarning
 from polarbear.readers import FORMATS
 
 LONG = "algorithm,instance,time,value\nCSA,f1,10,4.0\nCSA,f1,80,0.5\nRS,f1,10,3.0\nRS,f1,80,3.0\n"

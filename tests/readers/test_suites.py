@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polarbear import DataError, DataWarning, Status, rank, read
+from polarbear import DataError, Status, rank, read
+from polarbear.errors import DataWarning
 
 FILES = Path(__file__).parent / "files"
 CPMP, OBJ = FILES / "aslib" / "CPMP-2015", FILES / "aslib" / "CSP-Minizinc-Obj-2016"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from polarbear import DataWarning, Runs, example, read, write
+from polarbear import Runs, example, read, write
+from polarbear.errors import DataWarning
 from polarbear.readers import FORMATS
 
 FILES = Path(__file__).parent / "files"
@@ -75,8 +76,8 @@ def test_there_are_many_formats():
 
 @pytest.mark.parametrize("name", FIXTURES)
 def test_a_format_is_recognised(name):
-    if name == "benchopt":
-        pytest.importorskip("pyarrow")
+    if name in ("benchopt", "optuna"):
+        pytest.importorskip({"benchopt": "pyarrow"}.get(name, name))
     options = OPTIONS.get(name, {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)

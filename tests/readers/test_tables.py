@@ -1,11 +1,7 @@
-from dataclasses import fields
-
 import pytest
 from numpy.testing import assert_array_equal
 
 from polarbear import DataError, read
-from polarbear.data.long_table import ColumnNaming
-from polarbear.inference.fit import RANKING_OPTIONS, DataOptions
 from polarbear.readers import FORMATS, ReadOptions, _list_options
 
 LONG = "algorithm,instance,time,value\n"
@@ -172,8 +168,6 @@ def test_parquet_of_something_else_is_refused_with_its_columns(tmp_path):
         read(path, direction="minimize")
 
 
-def test_editors_know_all_options_of_read_and_fit():
+def test_editors_know_all_options_of_read():
     known = set().union(*(_list_options(row.read) for row in FORMATS))
     assert known | {"ended"} == ReadOptions.__annotations__.keys()
-    naming = {"clock", "ended", *(field.name for field in fields(ColumnNaming)), *RANKING_OPTIONS}
-    assert naming | {"draws", "start"} == DataOptions.__annotations__.keys()

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from numpy.testing import assert_allclose
 
-from polarbear import DataError, DataWarning, Status, read
+from polarbear import DataError, Status, read
+from polarbear.errors import DataWarning
 
 FILES = Path(__file__).parent / "files" / "timefold"
 START = "INFO Solving started: time spent (5), best score (0hard/0soft), random (JDK with seed 8)."

@@ -607,7 +607,7 @@ def test_targets_at_gaps_are_shown_and_typed_as_gaps(browser, tmp_path):
     }
     runs = pb.Runs.from_frame(columns, direction="minimize", ended="cut")
     targets = pb.targets.from_optima(0.0, runs, gaps=[10, 1, 0.1, 1e-8])
-    path = pb.report(pb.fit(runs, targets=targets), tmp_path / "report.html")
+    path = pb.report(pb.fit(pb.rank(runs, targets=targets)), tmp_path / "report.html")
     with browsers.Visit(browser, path.as_uri()) as visit:
         page = visit.page
         ticks = page.locator("#ribbon svg text.tick").all_text_contents()

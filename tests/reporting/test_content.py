@@ -13,9 +13,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.papers.citation import render_bibtex, render_cff
 from polarbear.racing.events import from_json, to_json
 from polarbear.reporting import history
-from polarbear.reporting.citation import render_bibtex, render_cff
 from polarbear.reporting.content import make_document
 from polarbear.reporting.packing import find_candidates, pack_draws
 from polarbear.reporting.page import render_document, render_page

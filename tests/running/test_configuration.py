@@ -142,11 +142,6 @@ def test_what_is_wrong_is_said_with_its_place(race, old, new, message):
     said = str(caught.value)
     assert said.startswith(f"{race}")
     assert message in said
-    # The line is that of the mistake, wherever a line is to blame.
-    if message not in ("direction is missing", "is not TOML"):
-        changed = race.read_text().splitlines()
-        line = next(k for k, now in enumerate(changed, 1) if new and new.splitlines()[-1] in now)
-        assert said.startswith(f"{race}, line {line}: ")
 
 
 def test_a_question_that_is_not_there_or_not_complete_is_said_with_its_table(race):
@@ -156,7 +151,7 @@ def test_a_question_that_is_not_there_or_not_complete_is_said_with_its_table(rac
         ("NoWorse", "NoWorse needs the key baseline"),
     ):
         race.write_text(text.replace("certainty = 0.9", f'kind = "{kind}"'))
-        with pytest.raises(DataError, match=re.escape(f"{race}, line 14: [question] {said}")):
+        with pytest.raises(DataError, match=re.escape(f"{race}: [question] {said}")):
             load(race)
 
 
@@ -238,7 +233,7 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
     assert deadline('"8h"') == pytest.approx(time.time() + 28_800, abs=600)
     assert deadline("18:30:00") > time.time()
     assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
-    with pytest.raises(DataError, match=r'line 4: \[budget\] deadline = 28800 .* write "28800s"'):
+    with pytest.raises(DataError, match=r': \[budget\] deadline = 28800 .* write "28800s"'):
         deadline("28800")
 
 

@@ -1,6 +1,5 @@
 """Fingerprints are those that stores of earlier versions hold."""
 
-from polarbear.running.solvers.adapters import from_budgeted_class
 from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.identity import describe_differences, identify
 from polarbear.running.solvers.setup import Limits, Setup
@@ -30,7 +29,6 @@ def test_identity_does_not_change_with_the_names_of_the_package():
                 include_stderr=True,
                 use_pty=True,
             ),
-            "class": from_budgeted_class(dict, budget=3, dim=2),
         },
         ["x"],
         times=[1, 2],
@@ -42,7 +40,6 @@ def test_identity_does_not_change_with_the_names_of_the_package():
     assert identity.instances == {"x": "28b00d6c442b8e1844b924e997106a6e"}
     assert identity.solvers == {
         "program": {"command": STORED_COMMAND, "content": "75eda7b2ded019811a27536eb2bfe550"},
-        "class": {"content": "302dc229d323e8ddcf83fe5a6178d0b4"},
     }
     assert identity.limits == STORED_LIMITS
     assert Limits.from_stored(STORED_LIMITS) == setup.limits

@@ -1,7 +1,5 @@
 """What a solver sees, and how it says what it finds."""
 
-from contextlib import suppress
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from polarbear.data.run import Status
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.solvers.adapters import from_budgeted_class
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.job import HorizonReached, make_trial_job
 from polarbear.running.solvers.setup import Limits, Setup
@@ -227,34 +224,3 @@ def test_a_solver_must_take_a_job():
 
     with pytest.raises(SolverError, match=r"'noarg' cannot be called with a job alone.*def solver"):
         Setup.of([noarg], ["x"], times=[1], direction="minimize")
-
-
-class Cooling:
-    """Does what depends on its budget, as simulated annealing does."""
-
-    def __init__(self, budget, dim, start=1.0):
-        self.budget, self.dim, self.start = budget, dim, start
-
-    def __call__(self, func):
-        for k in range(self.budget):
-            func([self.start * (1 - k / self.budget)] * self.dim)
-
-
-def test_a_class_with_a_budget_is_one_algorithm_whatever_the_horizon():
-    solver = from_budgeted_class(Cooling, budget=100, dim=2, start=3.0)
-    values = []
-    for horizon in (5, 50, 500):
-        job = make_trial_job(sum, horizon=horizon)
-        with suppress(HorizonReached):
-            solver(job)
-        times, found = job.improvements
-        assert times == [float(k) for k in range(1, min(horizon, 100) + 1)]
-        values.append(found)
-    assert values[2][:50] == values[1]
-    assert values[1][:5] == values[0] == pytest.approx([6.0, 5.94, 5.88, 5.82, 5.76])
-
-
-@pytest.mark.parametrize("budget", [0, 1.5, True, None, "100"])
-def test_a_budget_is_a_number_of_evaluations(budget):
-    with pytest.raises(SolverError, match="budget=.* expected a number of evaluations"):
-        from_budgeted_class(Cooling, budget=budget)

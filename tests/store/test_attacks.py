@@ -1,10 +1,8 @@
 """Stores that were cut off, deleted, reached through links or made by hand."""
 
 import json
-import random
 import shutil
 import sqlite3
-import struct
 from contextlib import suppress
 
 import pytest
@@ -32,52 +30,6 @@ def sound(tmp_path_factory):
         for k in range(0, len(race.events), 20):
             store.append(race.events[k : k + 20])
     return path
-
-
-def physically_there(sound, content):
-    """The runs whose bytes are in a part of a file, by looking for checksums and trajectories."""
-    content = content[: len(content) // 4096 * 4096]
-    connection = sqlite3.connect(sound)
-    sql = (
-        "SELECT r.seq, r.crc, t.data, t.crc FROM runs r, trajectories t WHERE r.seq = t.seq "
-        "AND r.algorithm IS NOT NULL"
-    )
-    rows = connection.execute(sql).fetchall()
-    names = [name for (name,) in connection.execute("SELECT name FROM names")]
-    connection.close()
-    if not all(name in content for name in names):
-        return None  # then runs may have lost their names
-    return {seq for seq, crc, data, other in rows if data in content and _has(content, crc, other)}
-
-
-def _has(content, *numbers):
-    return all(
-        struct.pack(">i" if number < 2**31 else ">q", number)[-(4 if number < 2**31 else 6) :]
-        in content
-        for number in numbers
-    )
-
-
-@pytest.mark.long
-def test_every_readable_row_of_60_truncated_files_is_rescued(sound, tmp_path):
-    whole = sound.read_bytes()
-    rng = random.Random(60)
-    rescued = 0
-    for k in range(60):
-        part = whole[: rng.randrange(4096, len(whole))]
-        (tmp_path / "cut.db").write_bytes(part)
-        there = physically_there(sound, part)
-        try:
-            repair_store(tmp_path / "cut.db", tmp_path / f"{k}.db", like=sound)
-        except StoreError:
-            assert there is None
-            continue
-        with open_store(tmp_path / f"{k}.db", read_only=True) as store:
-            number = store.status().n_runs
-            Race.from_events(store.read())
-        assert there is None or number >= len(there)
-        rescued += number
-    assert rescued > 1000
 
 
 def test_a_store_without_its_first_event_says_what_is_needed(sound, tmp_path, capsys):

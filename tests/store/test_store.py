@@ -223,7 +223,7 @@ def test_a_race_goes_on_where_its_store_ends(where):
         assert list(seen.verdicts) == race.verdicts()
         assert seen == replace(race.status, store=seen.store)
         assert seen.n_wanted == 0
-        assert "eliminated" in str(seen)
+        assert "is dominated by" in str(seen)
 
 
 def test_the_status_knows_what_is_wanted(store):

@@ -74,7 +74,7 @@ def test_features_beat_the_single_best_and_the_study_resumes(scenario, tmp_path,
     monkeypatch.setattr(run, "HAS_FORESTS", False)
     records = Records(tmp_path / "folds.jsonl", run.KEY)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pb.DataWarning)
+        warnings.simplefilter("ignore", pb.errors.DataWarning)
         run.evaluate([scenario], records, 1)
     assert [(row["share"], row["fold"]) for row in records.rows] == [(0.1, 1), (0.3, 1), (1.0, 1)]
     assert tables.closed_gap(records.rows, "features") > 0.3

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from error_control.run import CERTAINTY, count_errors, find_shown, list_settings
+from error_control.run import CERTAINTY, count_errors, find_shown, list_settings, tally_costs
 
 import polarbear as pb
 from polarbear.racing.decisions import Shares
@@ -13,7 +13,8 @@ SETTINGS = {one.name: one for one in list_settings()}
 def test_its_evidence_is_that_of_an_assessment():
     rng = np.random.default_rng(0)
     costs = rng.normal(size=(20, 60, 5, 3)) + np.array([0.0, 0.5, 1.5])
-    replaced = find_shown(costs, Shares(0.0, 1.0)).replaces[0].reshape(5, 3, 3).any(axis=1)
+    shown = find_shown(tally_costs(costs), 60, Shares(0.0, 1.0), (0, 0, 0))
+    replaced = shown.replaces[0].reshape(5, 3, 3).any(axis=1)
     for k in range(5):
         verdicts = pb.assess(pb.simulation.rank_costs(costs[:, :, k]))
         assert [one.kind == "dominated" for one in verdicts] == replaced[k].tolist()

@@ -10,7 +10,7 @@ from instances.run import ask, summarise
 from instances.truths import make_classes, make_features
 
 
-@pytest.mark.filterwarnings("ignore::polarbear.DataWarning")
+@pytest.mark.filterwarnings("ignore::polarbear.errors.DataWarning")
 def test_questions_about_classes_are_counted():
     truth = make_classes(0.7, 1)
     counts = ask(truth, 1)

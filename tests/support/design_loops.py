@@ -19,7 +19,7 @@ import polarbear as pb
 from judging import PROPOSALS, TIMES, code, make_loop_judge
 from stub_model import serve_answers
 
-load_code = pb.load_code  # imported here, and not by the process of each program
+load_code = pb.design.load_code  # imported here, and not by the process of each program
 
 REFERENCE = code(0.3)
 
@@ -110,7 +110,7 @@ def run_optuna(folder, own=False):
             raise ValueError("failed")
         return value
 
-    judged = pb.frameworks.make_optuna_objective(make_loop_judge(folder), suggest)
+    judged = pb.design.make_optuna_objective(make_loop_judge(folder), suggest)
     study = optuna.create_study(direction="maximize")
     for k in range(len(PROPOSALS)):
         study.enqueue_trial({"program": k})
@@ -166,8 +166,8 @@ def run_gepa(folder, own=False, logger=None):
     else:
         judge, examples = make_loop_judge(folder), [float(time) for time in TIMES]
         options = {
-            "adapter": pb.frameworks.GepaAdapter(judge),
-            "acceptance_criterion": pb.frameworks.GepaAcceptance(judge),
+            "adapter": pb.design.GepaAdapter(judge),
+            "acceptance_criterion": pb.design.GepaAcceptance(judge),
             "reflection_minibatch_size": len(examples),
         }
     result = gepa.optimize(
@@ -212,7 +212,7 @@ def write_program(path, function, folder, own, rest=""):
 
 def evaluate_openevolve(program_path, *, folder, own):
     if not own:
-        return pb.frameworks.evaluate_for_openevolve(make_loop_judge(folder), program_path)
+        return pb.design.evaluate_for_openevolve(make_loop_judge(folder), program_path)
     value = score(Path(program_path).read_text(), folder)
     return {"combined_score": -100.0 if value is None else value}
 
@@ -247,7 +247,7 @@ def run_openevolve(folder, own=False):
 
 def evaluate_shinka(program_path, results_dir, *, folder, own):
     if not own:
-        pb.frameworks.evaluate_for_shinka(make_loop_judge(folder), program_path, results_dir)
+        pb.design.evaluate_for_shinka(make_loop_judge(folder), program_path, results_dir)
         return
     value = score(Path(program_path).read_text(), folder)
     metrics = {"combined_score": 0.0 if value is None else value, "text_feedback": describe(value)}
@@ -341,7 +341,7 @@ def run_llamea(folder, own=False):
 
     model = Listed()
     search = LLaMEA(
-        evaluate if own else pb.frameworks.make_llamea_evaluator(make_loop_judge(folder)),
+        evaluate if own else pb.design.make_llamea_evaluator(make_loop_judge(folder)),
         model,
         n_parents=3,
         n_offspring=3,
@@ -373,7 +373,7 @@ def run_blade(folder, own=False):
         def get_config(self):
             return [{"name": "listed"}]
 
-    problem = pb.frameworks.make_blade_problem(make_loop_judge, "Write a search.", name="walks")
+    problem = pb.design.make_blade_problem(make_loop_judge, "Write a search.", name="walks")
     if own:
         folder = Path(folder)
         type(problem).evaluate = lambda _, solution: set_own_score(solution, folder / "own")

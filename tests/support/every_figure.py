@@ -112,7 +112,7 @@ def draw() -> Iterator[tuple[str, Any]]:
         for name, figure in FIGURES.items():
             try:
                 yield f"{case.name}-{name}", figure(case)
-            except pb.MissingDependency as error:
+            except pb.errors.MissingDependency as error:
                 print(f"{case.name}-{name} is left out: {error}")
         if case.name == "mabbob":
             yield "sheet", sheet(case)

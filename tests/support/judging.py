@@ -21,7 +21,7 @@ def code(step, handicap=0):
 
 
 def make_solver(text):
-    return pb.load_code(text)["walk"]
+    return pb.design.load_code(text)["walk"]
 
 
 def make_instance(rng):
@@ -33,7 +33,7 @@ def make_judge(folder, **changes):
     limits = pb.Limits(wall_seconds=30)
     arguments = {"budget": budget, "executor": 2, "limits": limits, **changes}
     instances = arguments.pop("instances", make_instance)
-    return pb.Judge(
+    return pb.design.Judge(
         folder,
         arguments.pop("make_solver", make_solver),
         instances,

@@ -68,7 +68,7 @@ def begun(path):
     try:
         with pb.open_store(path, read_only=True) as store:
             return store.n_events > 0
-    except pb.StoreError:
+    except pb.errors.StoreError:
         return False
 
 

@@ -20,8 +20,10 @@ from polarbear.calibration.odds import (
 )
 from polarbear.calibration.population import find_contested_pairs, fit_utilities
 from polarbear.calibration.tally import Estimate, Tally, tally_claims
+from polarbear.data.rankings import Rankings
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning, FitWarning
-from polarbear.inference.fit import as_rankings, check_keywords, fit, split_options
+from polarbear.inference.fit import as_rankings, check_keywords, fit
 from polarbear.priors.by_name import make_prior
 from polarbear.priors.prior import Prior
 
@@ -229,14 +231,13 @@ class Calibration:
 
 
 def calibrate(
-    data: object,
-    *,
+    data: Runs | Rankings,
     prior: Prior | str | None = None,
+    *,
     instances: int | None = None,
     replicates: int = 100,
     seed: int = 0,
     times: ArrayLike | None = None,
-    direction: Literal["minimize", "maximize"] | None = None,
     **options: Any,
 ) -> Calibration:
     """Check by resampling whether posteriors of data like these are calibrated.
@@ -247,7 +248,7 @@ def calibrate(
 
     Parameters
     ----------
-    data, prior, times, direction, options
+    data, prior, times, options
         As in :func:`fit`.
     instances
         The number of instances of each data set; by default that of the data.
@@ -268,8 +269,7 @@ def calibrate(
     """
     own = ("method", "evidence")
     check_keywords(calibrate, options, options.get("method", "laplace"), own=own)
-    columns, options = split_options(options)
-    rankings = as_rankings(data, times, direction, columns)
+    rankings = as_rankings(data, times, "calibrate")
     pool = len(rankings.instances)
     if pool < MIN_POOL_INSTANCES:
         raise DataError(f"calibrate needs at least {MIN_POOL_INSTANCES} instances, got {pool}")

@@ -21,7 +21,6 @@ from polarbear.cli.options import (
     add_between_option,
     add_certainty_option,
     add_command,
-    add_file_argument,
     add_fit_options,
     add_json_option,
     add_question_options,
@@ -39,6 +38,7 @@ from polarbear.errors import DataError
 
 if TYPE_CHECKING:
     from polarbear.data.losses import Losses
+    from polarbear.inference.findings import Findings
 
 EXIT_NOT_MET = 3
 """Exit code of ``select --sure`` if the choice is the best with a smaller probability."""
@@ -59,8 +59,9 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
         commands,
         "analyse",
         "which algorithms are worth running, and when?",
-        "Reads results, rates the algorithms over time, and prints which of them belong to the "
-        "anytime Pareto set: those that no other algorithm beats at every time.",
+        "Reads results, rates the algorithms over time, and prints which of them are worth "
+        "running: those that no other algorithm replaces. Who replaces another one is better on "
+        "average over all times, and on no tenth of the time axis worse by more than a margin.",
         positionals="SOURCE",
         examples=(
             "analyse --example --report report.html --open",
@@ -74,13 +75,10 @@ def _add_analyse(commands: argparse._SubParsersAction) -> None:
     add_certainty_option(parser)
     add_fit_options(parser)
     add_seed_option(parser)
-    add_file_argument(
-        parser, "--report", metavar="FILE", help="write a report as a web page (.html)"
-    )
+    parser.add_argument("--report", metavar="FILE", help="write a report as a web page (.html)")
     _add_losses_option(parser)
     _add_report_options(parser)
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "--save",
         metavar="FILE",
         help="write the posterior, for `select` and `report`; to FILE.json only the ratings",
@@ -153,11 +151,9 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     if arguments.over_time and not is_paper:
         raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
     runs, posterior = load_posterior(arguments)
-    rule: Any = {}
-    if is_paper:
-        question = polarbear.PaperParetoSet(arguments.over_time or "temporal")
-        rule = {"elimination": question.elimination, "resolution": question.resolution}
-    verdict = posterior.verdict(arguments.certainty, **rule)
+    question: Any = getattr(polarbear, arguments.question or "ParetoSet")
+    options = {"over_time": arguments.over_time or "temporal"} if is_paper else {}
+    verdict = question(certainty=arguments.certainty, **options).read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
     if arguments.save:
         _save_posterior(posterior, arguments.save)
@@ -168,7 +164,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "",
         str(verdict),
         "",
-        _format_table(posterior),
+        _format_table(posterior, verdict),
     ]
     lines += ["", str(losses)] if losses else []
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
@@ -180,7 +176,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "instances": posterior.instances,
         "certainty": arguments.certainty,
         "pareto": [one.algorithm for one in verdict.verdicts if one.is_candidate],
-        "in_pareto": posterior.prob_in_pareto(),
+        "in_pareto": dict(zip(verdict.algorithms, verdict.worth, strict=True)),
         "mistaken": verdict.mistaken,
         "cautions": verdict.cautions,
         "runs": {one.algorithm: one.counts for one in posterior.ends},
@@ -199,22 +195,23 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _format_table(posterior: "polarbear.Posterior") -> str:
-    """Return a table of P(in the Pareto set) of each algorithm, and P(best) at a few times."""
+def _format_table(posterior: "polarbear.Posterior", found: "Findings") -> str:
+    """Return a table of P(worth running) of each algorithm, and P(best) at a few times."""
     from polarbear._text import format_time, format_unit
 
-    times, best, in_pareto = posterior.times, posterior.prob_best(), posterior.prob_in_pareto()
+    times, best = posterior.times, posterior.prob_best()
+    worth = dict(zip(found.algorithms, found.worth.tolist(), strict=True))
     shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    head = ["", "P(in the set)", *(format_time(times[k], posterior.clock) for k in shown)]
+    head = ["", "P(worth running)", *(format_time(times[k], posterior.clock) for k in shown)]
     rows = [
         [
             name,
-            _format_probability(in_pareto[name]),
+            _format_probability(worth[name]),
             *(_format_probability(best[k, code]) for k in shown),
         ]
         for code, name in enumerate(posterior.algorithms)
     ]
-    rows.sort(key=lambda row: -in_pareto[row[0]])
+    rows.sort(key=lambda row: -worth[row[0]])
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
     unit = f" ({format_unit(posterior.clock)})" if format_unit(posterior.clock) else ""
     above = f"{'':{widths[0] + widths[1] + 4}}P(best) at time{unit}"
@@ -233,7 +230,7 @@ def _format_probability(value: float) -> str:
 
 def _save_posterior(posterior: "polarbear.Posterior", path: str) -> None:
     if path.endswith(".json"):
-        polarbear.Ratings.of(posterior).save(path)
+        polarbear.selection.Ratings.of(posterior).save(path)
     else:
         posterior.save(path)
 
@@ -275,6 +272,7 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
             "select --example --between 3000 10000",
             "select race.db --around 1h --sure 0.95",
             "select ratings.json --at 500 --size 2 --no-repeats",
+            "select results/ --direction minimize --at 60 --schedule 2 --score solved",
             "select selector.npz --at 60 --features variables=2000 --features density=0.1",
         ),
         run=_run_select,
@@ -302,6 +300,19 @@ def _add_select(commands: argparse._SubParsersAction) -> None:
         "--repeats",
         action=argparse.BooleanOptionalAction,
         help="whether --size may take an algorithm twice, which helps if its runs differ by seed",
+    )
+    parser.add_argument(
+        "--schedule",
+        type=int,
+        metavar="STEPS",
+        help="look for at most so many algorithms to run one after the other within the budget",
+    )
+    parser.add_argument(
+        "--score",
+        choices=("wins", "solved", "par10"),
+        default="wins",
+        help="what a schedule maximises: the share of algorithms that it beats, the share of "
+        "instances that it solves (that have a value at all), or minus the PAR10 score (wins)",
     )
     parser.add_argument(
         "--features",
@@ -340,7 +351,31 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _run_schedule(arguments: argparse.Namespace) -> int:
+    source = get_source(arguments)
+    if detect_kind(source) in ("posterior", "ratings", "selector"):
+        raise DataError(
+            f"--schedule needs runs, and {source} has none: pass results or the store of a race"
+        )
+    runs = load_runs(arguments)
+    check_clock(runs.clock, *(arguments.between or ()), arguments.at, arguments.around)
+    budget = arguments.at if arguments.at is not None else _make_preference(arguments)
+    if arguments.final:
+        budget = float(runs.until.max())
+    found = polarbear.schedule(
+        runs if arguments.among is None else runs.filter(algorithms=arguments.among),
+        budget,
+        steps=arguments.schedule,
+        score=arguments.score,
+        seed=arguments.seed,
+    )
+    print_answer(arguments, found, {**found.to_plain(), "worth_it": found.is_worth_it}, runs=runs)
+    return 0
+
+
 def _run_select(arguments: argparse.Namespace) -> int:
+    if arguments.schedule is not None:
+        return _run_schedule(arguments)
     ratings = load_ratings(arguments)
     check_clock(ratings.clock, *(arguments.between or ()), arguments.at, arguments.around)
     selection = polarbear.select(
@@ -433,22 +468,21 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_report,
     )
-    add_file_argument(
-        parser, "source", help="the store of a race, a posterior, or results (a file or a folder)"
+    parser.add_argument(
+        "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "target",
         nargs="?",
         help=f"the file to write ({DEFAULT_REPORT} in this folder, if it does not exist)",
     )
-    add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
+    parser.add_argument("-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     _add_losses_option(parser)
     _add_report_options(parser)
     parser.add_argument(
         "--certainty",
         type=parse_probability,
-        help="required probability of a statement (0.99, or as in the race)",
+        help="required probability of a statement (0.95, or as in the race)",
     )
     add_fit_options(parser)
     add_seed_option(parser)

@@ -12,6 +12,7 @@ from polarbear.cli.output import get_option_name
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
+    from polarbear.racing.model import Model
     from polarbear.racing.race import Race
 
 SourceKind = Literal["results", "posterior", "ratings", "selector", "store"]
@@ -198,8 +199,8 @@ def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> An
     return polarbear.targets.from_runs(runs, shares)
 
 
-def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of ``fit``: those given, else of the question or the race in a store."""
+def get_model(arguments: argparse.Namespace) -> "Model":
+    """Return the model of ``fit``: as given, else of the question or of the race in a store."""
     from polarbear.racing.model import Model
     from polarbear.racing.questions.stored import BY_NAME
 
@@ -215,21 +216,14 @@ def get_fit_options(arguments: argparse.Namespace) -> dict[str, Any]:
     if detect_kind(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
             model = store.model
-    known = model.fit_options()
+    known = {**model.fit_options(), **model.rank_options()}
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
     kind: Any = BY_NAME[getattr(arguments, "question", None) or "ParetoSet"]
     over_time = getattr(arguments, "over_time", None)
     question = kind(over_time=over_time) if over_time else kind()
     fit = {**known, **question.fit_options, **given}
-    return replace(question, fit=fit).model.fit_options()
-
-
-def describe_model(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return the prior, evidence and method that a command's options ask for."""
-    from polarbear.racing.model import Model
-
-    return Model.of(get_fit_options(arguments)).describe()
+    return replace(question, fit=fit).model
 
 
 def load_posterior(
@@ -253,21 +247,21 @@ def load_posterior(
             f"{source} holds only ratings by instance: use `polarbear select`, or pass results or "
             "a posterior"
         )
-    runs = load_runs(arguments)
+    from polarbear.inference.fit import rank_runs  # here, because it loads numpy
+
+    runs, model = load_runs(arguments), get_model(arguments)
     if arguments.targets is not None:
         targets = _choose_targets(runs, arguments)
-        options = get_fit_options(arguments)
-        return runs, polarbear.fit(runs, targets=targets, seed=arguments.seed, **options)
+        rankings = polarbear.rank(runs, targets=targets, **model.rank_options())
+        return runs, polarbear.fit(rankings, seed=arguments.seed, **model.fit_options())
     is_race = detect_kind(source) == "store"
     chooses = is_race or any(getattr(arguments, name) is not None for name in TIME_OPTIONS)
     times = choose_times(runs, arguments) if chooses else None
     with warnings.catch_warnings():
         if is_race:  # a race chooses instances on purpose
             warnings.filterwarnings("ignore", "at .* the verdict rests on")
-        posterior = polarbear.fit(
-            runs, times=times, seed=arguments.seed, **get_fit_options(arguments)
-        )
-    return runs, posterior
+        rankings = rank_runs(runs, times, **model.rank_options())
+        return runs, polarbear.fit(rankings, seed=arguments.seed, **model.fit_options())
 
 
 def load_ratings(arguments: argparse.Namespace) -> Any:
@@ -289,7 +283,7 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
             (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
             f"{source} holds ratings",
         )
-        return polarbear.Ratings.load(source)
+        return polarbear.selection.Ratings.load(source)
     if kind == "store":
         _refuse_options(
             arguments,
@@ -306,9 +300,9 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
     return load_posterior(arguments)[1]
 
 
-def _load_selector(source: str, features: dict[str, Any]) -> "polarbear.Ratings":
+def _load_selector(source: str, features: dict[str, Any]) -> "polarbear.selection.Ratings":
     """Load the ratings on an instance with given features from a file of InstanceRatings."""
-    selector = polarbear.InstanceRatings.load(source)
+    selector = polarbear.selection.InstanceRatings.load(source)
     if not features:
         needed = " ".join(f"--features {name}=..." for name in selector.basis.names)
         raise DataError(f"{source} rates algorithms by instance: pass {needed}")

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 
 import polarbear
-from polarbear.cli import analysis, publishing, races, recorded, results, serving, shells, stores
+from polarbear.cli import analysis, publishing, races, recorded, results, serving, stores
 from polarbear.cli.output import print_error
 from polarbear.errors import DataWarning, FitWarning, PolarBearError
 
@@ -72,7 +72,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.set_defaults(commands=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for group in (analysis, results, races, serving, stores, recorded, publishing, shells):
+    for group in (analysis, results, races, serving, stores, recorded, publishing):
         group.add_commands(commands)
     return parser
 

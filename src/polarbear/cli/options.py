@@ -7,9 +7,6 @@ from typing import Any
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import parse_duration
 
-FILE_COMPLETION = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-"""How each shell completes file names, in the form that shtab reads."""
-
 PRIORS = (
     "Dirichlet",
     "HierarchicalDirichlet",
@@ -25,6 +22,8 @@ COLUMN_OPTIONS = ("algorithm", "instance", "time", "value", "repetition")
 REPEATABLE = "may be repeated"
 
 RESULTS_HELP = "results (a file, folder or archive)"
+
+INSTANCES_HELP = "the number of instances of a data set or race (as many as yours)"
 
 OUTPUT_HELP = "the file or folder to write"
 
@@ -92,14 +91,9 @@ class _Help(argparse.HelpFormatter):
         return super()._fill_text(text, width, indent)
 
 
-def add_file_argument(parser: argparse.ArgumentParser, *names: str, **more: Any) -> None:
-    """Add an argument that is a file name, so that shells complete it."""
-    parser.add_argument(*names, **more).complete = FILE_COMPLETION  # type: ignore[attr-defined]
-
-
 def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
     """Add the argument for the data: a path, or ``--example`` for an example of the package."""
-    add_file_argument(parser, "source", nargs="?", help=what)
+    parser.add_argument("source", nargs="?", help=what)
     parser.add_argument(
         "--example",
         nargs="?",
@@ -492,8 +486,8 @@ def add_certainty_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certainty",
         type=parse_probability,
-        default=0.99,
-        help="required probability of a statement (0.99)",
+        default=0.95,
+        help="required probability of a statement (0.95)",
     )
 
 

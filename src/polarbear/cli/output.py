@@ -11,6 +11,9 @@ from typing import Any
 
 from polarbear.errors import DataError
 
+FACT_WIDTH = 14
+"""The columns of the label before a fact."""
+
 
 def escape_output(text: object) -> str:
     r"""Escape control characters for a terminal, because names of algorithms may hold some.
@@ -78,6 +81,46 @@ def print_ribbon(ribbon: Any) -> None:
     is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     width = min(shutil.get_terminal_size().columns - 20, 100) if is_coloured else 72
     print(f"\n{render_ribbon_text(ribbon, max(width, 30), is_coloured=is_coloured)}")
+
+
+def fit_facts(facts: object) -> str:
+    r"""Return labelled facts as text; on a terminal, long lines go on below their fact.
+
+    >>> print(fit_facts("race\n  spent       9 runs"))
+    race
+      spent       9 runs
+    """
+    import shutil
+    import textwrap
+
+    lines = str(facts).split("\n")
+    if not sys.stdout.isatty():
+        return "\n".join(lines)
+    wrapper = textwrap.TextWrapper(
+        max(shutil.get_terminal_size().columns, 40),
+        subsequent_indent=" " * FACT_WIDTH,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(wrapper.fill(line) for line in lines)
+
+
+def print_conclusion(status: Any, source: str) -> None:
+    """Print the ribbon of a race, if there is one, and the commands that say more about it.
+
+    ``source`` is what the commands read: a store, or options such as ``--example``.
+    """
+    from polarbear._text import choose_precision, round_time
+
+    if status.ribbon is not None:
+        print_ribbon(status.ribbon)
+    if not status.counts.rounds:
+        return
+    times, clock = status.setup.times, status.setup.clock
+    budget = round_time(times[len(times) // 2], clock, 2)
+    at = f"{budget:.0f}" if choose_precision(clock) == "whole" else f"{budget:g}"
+    named = hide_passwords(source)
+    print(f"\npolarbear report {named} --open", f"polarbear select {named} --at {at}", sep="\n")
 
 
 def check_output_path(path: str) -> None:

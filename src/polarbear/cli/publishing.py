@@ -9,7 +9,6 @@ from polarbear.cli.inputs import detect_kind, load_race, refuse_race_file
 from polarbear.cli.options import (
     STORE_HELP,
     add_command,
-    add_file_argument,
     add_json_option,
     parse_probability,
 )
@@ -32,11 +31,11 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         run=_run_cite,
     )
     help_ = "the store of a race, or a posterior that `analyse --save` wrote"
-    add_file_argument(cite, "source", nargs="?", help=help_)
+    cite.add_argument("source", nargs="?", help=help_)
     cite.add_argument(
         "--certainty",
         type=parse_probability,
-        help="required probability of a statement about a posterior (0.99)",
+        help="required probability of a statement about a posterior (0.95)",
     )
     add_json_option(cite)
     supplement = add_command(
@@ -51,14 +50,14 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("supplement race.db supplement.zip", "supplement --verify supplement.zip"),
         run=_run_supplement,
     )
-    add_file_argument(supplement, "store", nargs="?", help=STORE_HELP)
-    add_file_argument(supplement, "target", nargs="?", help="the zip file to write")
-    add_file_argument(supplement, "--verify", metavar="FILE", help="a supplement to verify")
+    supplement.add_argument("store", nargs="?", help=STORE_HELP)
+    supplement.add_argument("target", nargs="?", help="the zip file to write")
+    supplement.add_argument("--verify", metavar="FILE", help="a supplement to verify")
     add_json_option(supplement)
 
 
 def _run_cite(arguments: argparse.Namespace) -> int:
-    from polarbear.reporting.citation import render_bibtex
+    from polarbear.papers.citation import render_bibtex
 
     bibtex = render_bibtex()
     source, certainty = arguments.source, arguments.certainty
@@ -69,8 +68,8 @@ def _run_cite(arguments: argparse.Namespace) -> int:
     kind = detect_kind(source)
     if kind == "posterior":
         posterior = polarbear.Posterior.load(source)
-        options = {} if certainty is None else {"certainty": certainty}
-        methods, table = posterior.describe_methods(**options), posterior.to_latex(**options)
+        methods = polarbear.papers.describe_methods(posterior, certainty)
+        table = polarbear.papers.to_latex(posterior, certainty=certainty)
     elif kind != "store" and Path(source).exists():
         raise DataError(
             f"{source} is neither a store nor a posterior: save a posterior with `polarbear "
@@ -80,7 +79,7 @@ def _run_cite(arguments: argparse.Namespace) -> int:
         raise DataError("--certainty is for a posterior; a race has its own: leave it out")
     else:
         race = load_race(source)
-        methods, table = race.describe_methods(), race.to_latex()
+        methods, table = polarbear.papers.describe_methods(race), polarbear.papers.to_latex(race)
     plain = {"methods": methods, "table": table, "bibtex": bibtex}
     print_answer(arguments, f"{methods}\n\n{table}\n{bibtex}", plain)
     return 0

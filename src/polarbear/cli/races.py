@@ -1,7 +1,8 @@
-"""Commands that run solvers: check, race, worker, gate."""
+"""Commands that run solvers: check, plan, race, worker, gate."""
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 import time
@@ -10,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
+    INSTANCES_HELP,
     add_command,
-    add_file_argument,
     add_json_option,
     add_output_options,
     add_seed_option,
@@ -24,9 +25,11 @@ from polarbear.cli.options import (
 from polarbear.cli.output import (
     check_output_path,
     escape_output,
+    fit_facts,
     format_command,
     format_json,
     hide_passwords,
+    print_conclusion,
     print_error,
 )
 from polarbear.errors import DataError
@@ -44,6 +47,7 @@ STORE_HELP = "where to save the race, in place of `store` in a file: the same co
 def add_commands(commands: argparse._SubParsersAction) -> None:
     """Add the commands of this module to the parser."""
     _add_check(commands)
+    _add_plan(commands)
     _add_race(commands)
     _add_worker(commands)
     _add_gate(commands)
@@ -59,11 +63,9 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
         examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
         run=_run_race,
     )
-    add_file_argument(
-        parser, "file", help="a TOML file with solvers, instances, times and a question"
-    )
+    parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     add_workers_option(parser, "one for each core")
-    add_file_argument(parser, "--store", help=STORE_HELP)
+    parser.add_argument("--store", help=STORE_HELP)
     parser.add_argument(
         "--deadline",
         metavar="WHEN",
@@ -73,8 +75,7 @@ def _add_race(commands: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
     )
-    add_file_argument(
-        parser,
+    parser.add_argument(
         "--spool",
         metavar="FOLDER",
         help="leave the runs to `polarbear worker` processes that share this folder",
@@ -141,7 +142,8 @@ def _race_and_print(arguments: argparse.Namespace, race: "Configuration", store:
             result = run()
     with result:
         if not arguments.json:
-            print(escape_output("\n".join(map(str, [result, *result.verdicts()]))))
+            print(escape_output(fit_facts(result)))
+            print_conclusion(result.status, shlex.quote(store))
         else:
             plain = result.status.to_dict() | {"store": {"name": hide_passwords(store)}}
             plain["provenance"] = collect_provenance(arguments, posterior=result.posterior)
@@ -164,7 +166,7 @@ def _choose_view(arguments: argparse.Namespace, store: str) -> "Iterator[bool | 
 
         named = hide_passwords(store)
         hint = f"Ctrl-C stops; the same command resumes. In a browser: polarbear serve {named}"
-        with Screen(f"race {Path(arguments.file).name}", hint) as screen:
+        with Screen(Path(arguments.file).name, hint) as screen:
             yield screen
 
 
@@ -221,13 +223,13 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
     parser = add_command(
         commands,
         "gate",
-        "test that a new version of a program is no worse than the old one, at every budget",
+        "test that a new version of a program is no worse than the old one, at any budget",
         "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not run.",
         positionals="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
         examples=(GATE_EXAMPLE,),
         run=_run_gate,
     )
-    add_file_argument(parser, "instances", nargs="+", help="files, or folders of files")
+    parser.add_argument("instances", nargs="+", help="files, or folders of files")
     add = parser.add_argument
     for name in ("old", "new"):
         add(
@@ -238,7 +240,7 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         )
     add_output_options(parser)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
-    add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
+    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
     add("--certainty", type=float, default=0.95, help="the certainty of the answer (0.95)")
     add(
         "--reuse",
@@ -248,10 +250,8 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
         help="use each instance up to N times, with other seeds (1)",
     )
     add("--max-runs", type=int, help="make at most this many runs; the answer may be undecided")
-    add_file_argument(parser, "--store", help=STORE_HELP)
-    add_file_argument(
-        parser, "--markdown", metavar="FILE", help="write a summary for a pull request"
-    )
+    parser.add_argument("--store", help=STORE_HELP)
+    parser.add_argument("--markdown", metavar="FILE", help="write a summary for a pull request")
     add_seed_option(parser)
     add_workers_option(parser, "one for each core")
     add("--quiet", action="store_true", help="print nothing before the end")
@@ -278,7 +278,7 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             direction=arguments.direction,
             question=NoWorse(
                 OLD,
-                epsilon=0.05 if arguments.epsilon is None else arguments.epsilon,
+                margin=0.1 if arguments.margin is None else arguments.margin,
                 certainty=arguments.certainty,
             ),
             budget=Budget(runs=arguments.max_runs),
@@ -333,9 +333,7 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
         examples=("check race.toml --seconds 5",),
         run=_run_check,
     )
-    add_file_argument(
-        parser, "file", help="a TOML file with solvers, instances, times and a question"
-    )
+    parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
     )
@@ -364,6 +362,56 @@ def _run_check(arguments: argparse.Namespace) -> int:
     return 1 if checks.problems else 0
 
 
+def _add_plan(commands: argparse._SubParsersAction) -> None:
+    parser = add_command(
+        commands,
+        "plan",
+        "what can a race prove, before it is run?",
+        "Simulates duels and decides them by the rule of the race. Nothing is run.",
+        positionals="[FILE]",
+        examples=("plan race.toml", "plan --instances 12 --algorithms 3"),
+        run=_run_plan,
+    )
+    parser.add_argument("file", nargs="?", help="the TOML file of a race")
+    add = parser.add_argument
+    add("--instances", type=int, metavar="N", help=INSTANCES_HELP)
+    add("--algorithms", type=int, metavar="N", help="plan for N algorithms")
+    add("--certainty", type=float, help="the required certainty (0.95)")
+    add_json_option(parser)
+
+
+def _run_plan(arguments: argparse.Namespace) -> int:
+    from polarbear.racing.power import plan
+    from polarbear.racing.questions.pareto_set import ParetoSet
+    from polarbear.running.solvers.configuration import load
+
+    given: dict[str, Any] = {"question": ParetoSet()}
+    if arguments.file is not None:
+        race = load(arguments.file)
+        given = {
+            "instances": race.setup.instances.names,
+            "algorithms": list(race.setup.solvers),
+            "times": race.setup.times,
+            "question": race.question,
+            "budget": race.budget,
+            "clock": race.setup.clock,
+        }
+    if arguments.certainty is not None:
+        given["question"] = replace(given["question"], certainty=arguments.certainty)
+    for name in ("instances", "algorithms"):
+        number = getattr(arguments, name)
+        if number is not None:
+            given[name] = number
+        elif name not in given:
+            raise DataError(f"{name} are missing: pass a race file, or --{name} N")
+    planned = plan(**given)
+    plain = {"luck_lasts": planned.luck_lasts, "luck_is_new": planned.luck_is_new}
+    counts = {name: getattr(planned, name) for name in ("algorithms", "instances", "used", "times")}
+    certainty = planned.question.certainty
+    print_answer(arguments, fit_facts(planned), {**counts, "certainty": certainty, **plain})
+    return 0
+
+
 def _add_worker(commands: argparse._SubParsersAction) -> None:
     parser = add_command(
         commands,
@@ -377,9 +425,8 @@ def _add_worker(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_worker,
     )
-    add_file_argument(parser, "folder", help="folder of `polarbear race --spool`")
-    add_file_argument(
-        parser,
+    parser.add_argument("folder", help="folder of `polarbear race --spool`")
+    parser.add_argument(
         "--solvers",
         required=True,
         metavar="FILE",

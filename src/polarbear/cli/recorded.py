@@ -1,12 +1,14 @@
 """Commands that resample or replay results: calibration, replay."""
 
 import argparse
+import shlex
 from dataclasses import replace
 
 import polarbear
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import choose_times, describe_model, get_fit_options, load_runs
+from polarbear.cli.inputs import choose_times, get_model, load_runs
 from polarbear.cli.options import (
+    INSTANCES_HELP,
     RESULTS_HELP,
     add_between_option,
     add_command,
@@ -19,6 +21,7 @@ from polarbear.cli.options import (
     add_source_argument,
     add_workers_option,
 )
+from polarbear.cli.output import fit_facts, get_option_name, print_conclusion
 from polarbear.errors import DataError
 
 
@@ -44,9 +47,7 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
     )
     add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
     add_fit_options(parser)
-    parser.add_argument(
-        "--instances", type=int, metavar="N", help="instances per data set (as many as yours)"
-    )
+    parser.add_argument("--instances", type=int, metavar="N", help=INSTANCES_HELP)
     parser.add_argument(
         "--replicates", type=int, default=100, metavar="N", help="number of data sets (100)"
     )
@@ -57,13 +58,13 @@ def _add_calibration(commands: argparse._SubParsersAction) -> None:
 
 def _run_calibration(arguments: argparse.Namespace) -> int:
     runs = load_runs(arguments)
+    model = get_model(arguments)
     calibration = polarbear.calibrate(
-        runs,
-        times=choose_times(runs, arguments),
+        polarbear.rank(runs, choose_times(runs, arguments), **model.rank_options()),
         instances=arguments.instances,
         replicates=arguments.replicates,
         seed=arguments.seed,
-        **get_fit_options(arguments),
+        **model.fit_options(),
     )
     plain = {
         "algorithms": calibration.algorithms,
@@ -80,7 +81,7 @@ def _run_calibration(arguments: argparse.Namespace) -> int:
         "assumption_holds": calibration.assumption_holds,
         "misfit": None if calibration.misfit is None else calibration.misfit._asdict(),
     }
-    print_answer(arguments, calibration, plain, runs=runs, model=describe_model(arguments))
+    print_answer(arguments, calibration, plain, runs=runs, model=get_model(arguments).describe())
     return 0
 
 
@@ -122,7 +123,7 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_question_options(parser)
     add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
-    add("--margin", type=float, help="ParetoSet: how much worse a rival may be (0.1)")
+    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
     add("--width", type=float, help="ParetoSet: on stretches of this share of the time axis (0.1)")
     add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
     add(
@@ -162,7 +163,6 @@ def _add_question_options(parser: argparse.ArgumentParser) -> None:
 
 def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     """Make the question that the options describe; a range of times makes it a choice."""
-    from polarbear.racing.model import Model
     from polarbear.racing.questions.stored import question_from_plain
 
     given = {
@@ -179,7 +179,8 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     else:
         given |= {"kind": "Choice", "preference": {"between": list(arguments.between)}}
     # Options that are the default of fit are said too: a question may have another default.
-    fit = {"ties": Model.ties, **get_fit_options(arguments)}
+    model = get_model(arguments)
+    fit = {**model.fit_options(), "ties": model.ties, **model.rank_options()}
     return replace(question_from_plain(given), fit=fit)
 
 
@@ -200,15 +201,27 @@ def _run_replay(arguments: argparse.Namespace) -> int:
         times=choose_times(runs, arguments),
         seed=arguments.seed,
     )
-    lines = [str(replayed), *(str(one) for one in replayed.verdicts())]
+    status = replayed.status.with_best(replayed.posterior)
     plain = {
-        **replayed.status.to_dict(),
+        **status.to_dict(),
         "used": replayed.used,
         "full": replayed.full,
         "saved": replayed.saved,
     }
-    print_answer(arguments, "\n".join(lines), plain, posterior=replayed.posterior, runs=runs)
+    print_answer(arguments, fit_facts(replayed), plain, posterior=replayed.posterior, runs=runs)
+    if not arguments.json:
+        print_conclusion(status, _format_source(arguments))
     return 0
+
+
+def _format_source(arguments: argparse.Namespace) -> str:
+    """Return the source as it was typed, with the options for reading it."""
+    words = [arguments.source] if arguments.example is None else ["--example", arguments.example]
+    for name in sorted(getattr(arguments, "given_options", ())):
+        values = getattr(arguments, name)
+        for value in values if isinstance(values, tuple) else (values,):
+            words += [get_option_name(name), str(value)]
+    return shlex.join(words)
 
 
 def _run_replays(
@@ -221,7 +234,7 @@ def _run_replays(
         choose_times(runs, arguments),
     )
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
-        replays = polarbear.replay_many(
+        replays = polarbear.simulation.replay_many(
             runs,
             question,
             budget=_make_budget(arguments),
@@ -230,5 +243,5 @@ def _run_replays(
             map=pool.map,
         )
     plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}
-    print_answer(arguments, replays, plain, runs=runs, model=describe_model(arguments))
+    print_answer(arguments, replays, plain, runs=runs, model=get_model(arguments).describe())
     return 0

@@ -9,7 +9,6 @@ from polarbear.cli.options import (
     OUTPUT_HELP,
     RESULTS_HELP,
     add_command,
-    add_file_argument,
     add_json_option,
     add_reading_options,
     add_source_argument,
@@ -34,7 +33,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         run=_run_read,
     )
     add_source_argument(parser, RESULTS_HELP)
-    add_file_argument(parser, "-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
+    parser.add_argument("-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     parser.add_argument(
         "--as",
         dest="write_format",

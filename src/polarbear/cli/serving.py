@@ -4,7 +4,7 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polarbear.cli.options import STORE_HELP, add_command, add_file_argument
+from polarbear.cli.options import STORE_HELP, add_command
 from polarbear.cli.output import hide_passwords, print_error
 from polarbear.errors import DataError, require
 
@@ -27,7 +27,7 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
         run=_run_serve,
     )
-    add_file_argument(parser, "store", help=STORE_HELP)
+    parser.add_argument("store", help=STORE_HELP)
     parser.add_argument(
         "--port", type=int, default=8765, help="port to listen on; 0 takes a free one (8765)"
     )

@@ -1,12 +1,14 @@
 """Commands about the store of a race: status, export, forget, merge, backup, repair."""
 
 import argparse
+import shlex
 from pathlib import PurePath
 
 import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import refuse_race_file
-from polarbear.cli.options import STORE_HELP, add_command, add_file_argument, add_json_option
+from polarbear.cli.options import STORE_HELP, add_command, add_json_option
+from polarbear.cli.output import fit_facts, print_conclusion
 from polarbear.errors import DataError
 
 
@@ -34,8 +36,8 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("backup race.db /backups/race.db",),
         run=_run_backup,
     )
-    add_file_argument(backup, "store", help=STORE_HELP)
-    add_file_argument(backup, "target", help="a new store, or an earlier backup")
+    backup.add_argument("store", help=STORE_HELP)
+    backup.add_argument("target", help="a new store, or an earlier backup")
     repair = add_command(
         commands,
         "repair",
@@ -45,14 +47,11 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         examples=("repair race.db repaired.db",),
         run=_run_repair,
     )
-    add_file_argument(merge, "stores", nargs="+", metavar="store", help=STORE_HELP)
-    add_file_argument(
-        merge, "target", help="a new store, or the store of a race, which is extended"
-    )
-    add_file_argument(repair, "store", help="the damaged file")
-    add_file_argument(repair, "target", help="the new file to write")
-    add_file_argument(
-        repair,
+    merge.add_argument("stores", nargs="+", metavar="store", help=STORE_HELP)
+    merge.add_argument("target", help="a new store, or the store of a race, which is extended")
+    repair.add_argument("store", help="the damaged file")
+    repair.add_argument("target", help="the new file to write")
+    repair.add_argument(
         "--like",
         metavar="STORE",
         help="a store of the same race, if the first event of the damaged one is lost",
@@ -74,7 +73,7 @@ def _add_status(commands: argparse._SubParsersAction) -> None:
         examples=("status race.db", "status race.db --verbose"),
         run=_run_status,
     )
-    add_file_argument(status, "store", help=STORE_HELP)
+    status.add_argument("store", help=STORE_HELP)
     status.add_argument(
         "--verbose",
         action="store_true",
@@ -93,8 +92,8 @@ def _add_export(commands: argparse._SubParsersAction) -> None:
         examples=("export race.db runs.parquet", "export race.db runs.csv"),
         run=_run_export,
     )
-    add_file_argument(export, "store", help=STORE_HELP)
-    add_file_argument(export, "target", help="a file that ends in .parquet, .pq or .csv")
+    export.add_argument("store", help=STORE_HELP)
+    export.add_argument("target", help="a file that ends in .parquet, .pq or .csv")
     add_json_option(export)
 
 
@@ -113,7 +112,7 @@ def _add_forget(commands: argparse._SubParsersAction) -> None:
         ),
         run=_run_forget,
     )
-    add_file_argument(forget, "store", help=STORE_HELP)
+    forget.add_argument("store", help=STORE_HELP)
     forget.add_argument("--algorithm", metavar="NAME", help="runs of this algorithm")
     forget.add_argument(
         "--instance",
@@ -143,7 +142,9 @@ def _run_status(arguments: argparse.Namespace) -> int:
         origins = store.origins() if arguments.verbose else None
     text = str(status) if origins is None else f"{status}\n{origins}"
     more = {} if origins is None else {"origins": origins.plain()}
-    print_answer(arguments, text, {**status.to_dict(), **more})
+    print_answer(arguments, fit_facts(text), {**status.to_dict(), **more})
+    if not arguments.json:
+        print_conclusion(status, shlex.quote(arguments.store))
     return 0
 
 

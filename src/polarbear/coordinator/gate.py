@@ -1,9 +1,10 @@
-"""``gate``: test that a new version of a solver is no worse than the old one at every time."""
+"""``gate``: test that a new version of a solver is not worse than the old one on any stretch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from os import PathLike
 from typing import Any, Literal
 
@@ -17,17 +18,22 @@ from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError, StoreError
-from polarbear.inference.decisive import find_decisive_instances
 from polarbear.inference.dominance import Floats
 from polarbear.inference.e_values import confidence_sequence, count_by_instance
+from polarbear.inference.replacing import PairTables
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.codec import to_plain
+from polarbear.racing.decisions import Shares
 from polarbear.racing.ledger import Spent
 from polarbear.racing.questions.no_worse import (
     BASELINE_REMOVED,
+    POWER,
     NoWorse,
     estimate_win_probability,
+    find_decisive_instances,
+    find_provable,
+    find_proven_margin,
 )
 from polarbear.racing.state import State
 from polarbear.running.solvers.job import Clock
@@ -93,8 +99,8 @@ class Gate:
     Attributes
     ----------
     verdict
-        The verdict about the new version: "passed", "failed" or "undecided"; with the tolerance,
-        the certainty, the clock, and the fewest instances without which it would be undecided.
+        The verdict about the new version: "passed", "failed" or "undecided"; with the margin, the
+        certainty, the clock, and few instances without which it would be undecided.
     times
         The comparison at each time.
     instances, spent
@@ -103,12 +109,21 @@ class Gate:
         Why no more runs were made.
     failures
         The failed runs of each version, "old" and "new".
+    proven_margin
+        The smallest margin by which the new version is shown to be worse nowhere; None if none is.
+    provable
+        Of so many instances, the share of wins from which on the new version passes with
+        probability 0.8, and that up to which it fails; None if nothing was compared.
 
     Examples
     --------
-    >>> undecided = Verdict("new", "undecided", margin=0.05, certainty=0.95)
-    >>> print(Gate(undecided, (), 4, Spent(8, 2.5), "deadline").guarantee)
+    >>> undecided = Verdict("new", "undecided", margin=0.1, certainty=0.95)
+    >>> gate = Gate(undecided, (), 12, Spent(24, 2.5), "deadline", {}, 0.27, (12, 0.83, 0.11))
+    >>> print(gate.guarantee)
     The question is not settled (deadline): more instances are needed.
+    >>> print(gate.describe_proof())
+    Shown with certainty 0.95: nowhere worse by more than 0.27. 12 instances can show a pass from
+    83 % wins on, and a fail up to 11 % (with probability 0.8).
     """
 
     verdict: Verdict
@@ -117,6 +132,8 @@ class Gate:
     spent: Spent
     ended: str
     failures: Mapping[str, FailedRuns] = field(default_factory=dict)
+    proven_margin: float | None = None
+    provable: tuple[int, float | None, float | None] | None = None
 
     @property
     def answer(self) -> Answer:
@@ -138,10 +155,28 @@ class Gate:
         if self.answer == "undecided":
             more = "" if self.ended == BASELINE_REMOVED else ": more instances are needed"
             return f"The question is not settled ({self.ended}){more}."
-        behind = f"behind by more than {self.verdict.margin:g} at"
-        claim = f"{behind} some time" if self.answer == "fail" else f"not {behind} any time"
+        worse = f"worse by more than {self.verdict.margin:g} on"
+        claim = f"{worse} some stretch" if self.answer == "fail" else f"not {worse} any stretch"
         error = f"{1 - (self.verdict.certainty or 0.0):.6g}"
-        return f"The new version is {claim}; this is wrong with probability at most {error}."
+        return (
+            f"The new version is {claim} of time; this is wrong with probability at most {error}."
+        )
+
+    def describe_proof(self) -> str:
+        """Return what was shown, and what so many instances can show; "" if it failed."""
+        if self.provable is None or self.answer == "fail":
+            return ""
+        shown = "nothing of how much worse it may be"
+        if self.proven_margin is not None:
+            shown = f"nowhere worse by more than {self.proven_margin:g}"
+        text = f"Shown with certainty {self.verdict.certainty:g}: {shown}."
+        if self.answer == "pass":
+            return text
+        n, passing, failing = self.provable
+        passes = "no pass" if passing is None else f"a pass from {100 * passing:.0f} % wins on"
+        fails = "no fail" if failing is None else f"a fail up to {100 * failing:.0f} %"
+        sure = f"with probability {POWER:g}"
+        return f"{text} {format_count(n, 'instance')} can show {passes}, and {fails} ({sure})."
 
     def _describe_robustness(self) -> str:
         """Return a sentence on the instances that the answer depends on; "" if undecided."""
@@ -165,6 +200,7 @@ class Gate:
     def _list_remarks(self) -> list[str]:
         """Return the sentences that follow the cost in the text and in the summary."""
         sentences = [
+            self.describe_proof(),
             *(one.describe(name) for name, one in self.failures.items()),
             self._describe_robustness(),
             self._describe_missing_values(),
@@ -179,7 +215,7 @@ class Gate:
     def to_dict(self) -> dict[str, Any]:
         """Return all fields of the result as a dictionary of numbers and text, for JSON.
 
-        >>> verdict = Verdict("new", "passed", margin=0.05, certainty=0.95)
+        >>> verdict = Verdict("new", "passed", margin=0.1, certainty=0.95)
         >>> Gate(verdict, (), 9, Spent(18, 1.0), "resolved").to_dict()["answer"]
         'pass'
         """
@@ -189,7 +225,7 @@ class Gate:
     def markdown(self) -> str:
         """Return a summary of the result in Markdown, for the page of a pull request.
 
-        >>> verdict = Verdict("new", "passed", margin=0.05, certainty=0.95)
+        >>> verdict = Verdict("new", "passed", margin=0.1, certainty=0.95)
         >>> print(Gate(verdict, (), 9, Spent(18, 1.0), "resolved").markdown()[:32])
         ### No regression gate: **pass**
         """
@@ -237,14 +273,16 @@ def gate(
     limits: Limits | None = None,
     seed: int = 0,
 ) -> Gate:
-    """Test whether a new version of a solver is no worse than the old one, at every time.
+    """Test whether a new version of a solver is not worse than the old one on any stretch of time.
 
-    Both run on instance after instance. The new version passes when it is shown not to be behind
-    by more than epsilon at each of the times, and fails when it is shown to be behind by more than
-    that at some time: in the mean score of an instance (win 1, tie 1/2, loss 0). A wrong pass and a
-    wrong fail have probability at most 1 - certainty each, however often the data are tested. By
-    default epsilon is 0.05 and the certainty 0.95; ``NoWorse("old", epsilon=..., certainty=...)``
-    is another question. The budget caps the cost; the answer may then be "undecided". If no run of
+    Both run on instance after instance. The new version passes when it is shown that on no stretch
+    (a tenth of the time axis) it is worse by more than the margin: loses more than 60 % of the
+    duels that are decided, and more often than it wins by more than 10 % of the instances. It fails
+    when it is shown to be worse by more than that on some stretch. A wrong pass and a wrong fail
+    have probability at most 1 - certainty each, however often the data are tested; if the number of
+    instances is known, a part of it is kept for a test when all of them are used. By default the
+    margin is 0.1 and the certainty 0.95; ``NoWorse("old", margin=..., certainty=...)`` is another
+    question. The budget caps the cost; the answer may then be "undecided". If no run of
     the old version reports a value, nothing is compared: there is no answer but an error. The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
@@ -303,34 +341,44 @@ def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
         raise SolverError(_explain_missing_values(version, result.failures, grid[-1], runs.clock))
     verdict = result.verdict(NEW)
     rows: tuple[AtTime, ...] = ()
+    proven, provable = None, None
     if {*runs.algorithms} >= {OLD, NEW}:
         rankings = rank(runs, grid)
         outcomes = count_by_instance(rankings, NEW, OLD)
         wins, ties, losses = outcomes.sum(axis=2)
         low, high = confidence_sequence(wins, losses, question.certainty)
-        decided = verdict.kind in ("passed", "failed")
-        estimate = estimate_win_probability(outcomes, question, result.budget, decided=decided)
+        tables = PairTables.of(rankings, NEW, OLD, question.width)
+        view = result.state.view()
+        shares, n_all = view.find_shares(), view.n_used + view.n_unused
+        estimate = estimate_win_probability(
+            outcomes,
+            tables,
+            question,
+            result.budget,
+            most=int(n_all) if isfinite(n_all) else None,
+            decided=verdict.kind in ("passed", "failed"),
+        )
         without_value = _count_ties_without_value(runs, grid)
         columns = (grid, wins, ties, losses, low, high, estimate, without_value)
         rows = tuple(
             AtTime(*map(float, row))
             for row in zip(*(column.tolist() for column in columns), strict=True)
         )
-        log_k, epsilon = -np.log1p(-question.certainty), question.epsilon
-        decisive: tuple[str, ...] = ()
-        if verdict.kind == "passed":
-            decisive = find_decisive_instances(rankings, NEW, OLD, "at par", log_k, epsilon)
-        elif verdict.kind == "failed":
-            claim = "better somewhere"
-            decisive = find_decisive_instances(rankings, OLD, NEW, claim, log_k, epsilon)
-        verdict = verdict._replace(decisive=decisive)
+        verdict = verdict._replace(decisive=find_decisive_instances(question, tables, shares))
+        proven = find_proven_margin(question, tables, shares)
+        n, at_end = len(runs.instances), shares
+        if isfinite(n_all) and shares.on_the_way < 1:
+            n, at_end = int(n_all), Shares.at_end_of(int(n_all))
+        provable = n, *find_provable(question, n, at_end)
     return Gate(
-        verdict._replace(clock=runs.clock, margin=question.epsilon, certainty=question.certainty),
+        verdict._replace(clock=runs.clock, margin=question.margin, certainty=question.certainty),
         rows,
         len(runs.instances),
         result.spent,
         ended=result.ended or "",
         failures=_count_failures(result.state),
+        proven_margin=proven,
+        provable=provable,
     )
 
 

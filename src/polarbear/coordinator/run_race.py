@@ -21,21 +21,22 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import Any, NamedTuple, Self, TextIO
 
 from numpy.typing import ArrayLike
 
-from polarbear._text import escape_text, format_list
+from polarbear._text import escape_text
 from polarbear.coordinator.resume import begin_or_resume, compare_identity
 from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor, every_run_failed
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.errors import DataError, PolarBearError, warn
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Event, Failed, Report
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
@@ -45,7 +46,7 @@ from polarbear.racing.planning import plan_retries
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race, check_budget
-from polarbear.racing.status import RaceStatus
+from polarbear.racing.status import Best, RaceStatus
 from polarbear.running.backends.interface import Backend, check_programs, start_backend
 from polarbear.running.solvers.identity import identify
 from polarbear.running.solvers.job import Clock
@@ -65,6 +66,14 @@ PROGRESS_SECONDS = 0.2
 """The least time between two calls of the progress function without news."""
 
 Watch = Callable[[RaceStatus], None]
+
+
+class RatedRound(NamedTuple):
+    """The decision for which it was found what to run, and the answer."""
+
+    rounds: int = 0
+    ended: bool = False
+    best: Best = ()
 
 
 def race(
@@ -179,6 +188,9 @@ class SolverRace(Race):
     call :meth:`close`, so that others can open the store.
     """
 
+    _shows_best = True  # whether a status has what to run now
+    _rated, _next_fit = RatedRound(), 0.0
+
     def attach(self, setup: Setup, store: Store | None, executor: Any, watch: Watch | None) -> Self:
         """Give the race its solvers and instances, a store, workers and a progress function."""
         self._setup, self._store, self._executor, self._watch = setup, store, executor, watch
@@ -209,6 +221,14 @@ class SolverRace(Race):
         race = copy(self)
         race._events, race._store = self.events, None
         return race
+
+    @property
+    def status(self) -> RaceStatus:
+        """The status of the race, with what to run now if that was found for a recent decision."""
+        status = super().status
+        present = {*status.pareto}  # some may have left since
+        rows = [tuple(one for one in row if one[0] in present) for row in self._rated.best]
+        return replace(status, answer=status.answer._replace(best=tuple(rows) if all(rows) else ()))
 
     # Changing the race
 
@@ -315,29 +335,43 @@ class SolverRace(Race):
         """Return the jobs that the race requests, after storing and reporting its new decisions."""
         n_rounds, eliminated, removed = self.rounds, {*self.eliminated}, self.removed
         jobs = self.ask(time.time())
+        self._rate()
         self._save()
         news = [str(one) for name, one in self.eliminated.items() if name not in eliminated]
         news += [
             f"{name} was removed: too many of its runs failed"
             for name in sorted(self.removed - removed)
         ]
-        if self.rounds > n_rounds:
+        is_decided = self.rounds > n_rounds
+        if is_decided:
             self._health.end_round()
-            status = self.status
-            forecast = status.describe_forecast()
-            news.append(
-                f"round {status.counts.rounds}: {status.spent.runs:,} runs, racing "
-                f"{format_list(status.pareto)}{f'; {forecast}' if forecast else ''}"
-            )
-        self._report(*news)
+        self._report(*news, is_due=is_decided)
         return jobs
 
-    def _report(self, *news: str) -> None:
+    def _rate(self) -> None:
+        """Find what to run now for those who watch or read the store, if that takes little time.
+
+        Decisions need no posterior. One is fitted at the end, and before as long as that takes a
+        twentieth of the time.
+        """
+        rated = RatedRound(self.rounds, self.ended is not None)
+        is_seen = self._watch is not None or self._store is not None
+        if not (self._shows_best and is_seen and self.rounds) or rated[:2] == self._rated[:2]:
+            return
+        start = time.monotonic()
+        if rated.ended or start >= self._next_fit:
+            with suppress(PolarBearError):
+                best = super().status.with_best(self.posterior).answer.best
+                self._rated = rated._replace(best=best)
+            end = time.monotonic()
+            self._next_fit = end + 20 * (end - start)
+
+    def _report(self, *news: str, is_due: bool = False) -> None:
         """Call the progress function; without news at most once every ``PROGRESS_SECONDS``."""
         start = time.monotonic()
-        ended = self.ended is not None
-        if self._watch is not None and (news or ended or start >= self._next_call):
-            self._watch(RaceStatus.of(self.state, news))
+        is_due = is_due or self.ended is not None or start >= self._next_call
+        if self._watch is not None and (news or is_due):
+            self._watch(replace(self.status, news=news))
             end = time.monotonic()
             self._next_call = end + max(PROGRESS_SECONDS, 20 * (end - start))
 
@@ -451,8 +485,13 @@ def _make_watch(progress: bool | Watch | None, to: TextIO | None = None) -> Watc
     if progress is False or (progress is None and not stream.isatty()):
         return None
 
+    n_rounds = 0
+
     def write_news(status: RaceStatus) -> None:
-        for line in status.news:
+        nonlocal n_rounds
+        decided = [status.describe_round()] if status.counts.rounds > n_rounds else []
+        n_rounds = status.counts.rounds
+        for line in [*status.news, *decided]:
             print(escape_text(line), file=stream, flush=True)
 
     return write_news

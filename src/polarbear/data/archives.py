@@ -47,8 +47,8 @@ GRID_TIMES = 20
 class Archives(FrozenRecord):
     """The nondominated points of runs over time, for problems with several objectives.
 
-    Make them with :meth:`from_frame` or :func:`polarbear.read_archives`. Then order the runs:
-    :meth:`scalarise` and :meth:`hypervolume` return ``Runs``, :meth:`dominance` returns rankings.
+    Make them with :meth:`from_frame` or :func:`polarbear.readers.read_archives`. Then order the
+    runs: :meth:`scalarise` and :meth:`hypervolume` return ``Runs``, :meth:`dominance` rankings.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Archives(FrozenRecord):
     Examples
     --------
     >>> import polarbear as pb
-    >>> archives = pb.Archives.from_frame(
+    >>> archives = pb.readers.Archives.from_frame(
     ...     {"algorithm": ["a", "a", "b"], "instance": [1, 1, 1], "time": [1, 2, 1],
     ...      "f1": [1.0, 3.0, 4.0], "f2": [5.0, 2.0, 2.0]},
     ...     objectives=("f1", "f2"), direction="minimize", until=9)
@@ -141,7 +141,7 @@ class Archives(FrozenRecord):
 
         >>> import polarbear as pb
         >>> run = pb.Run("a", "i", time=[1, 2], value=[(3.0, 1.0), (2.0, 2.0)], until=5)
-        >>> len(pb.Archives.from_records([run], objectives="fg", direction="minimize").time)
+        >>> len(pb.readers.Archives.from_records([run], objectives="fg", direction="minimize").time)
         2
         """
         names, listed = tuple(objectives), list(records)
@@ -210,7 +210,7 @@ class Archives(FrozenRecord):
         >>> import polarbear as pb
         >>> table = {"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1], "f1": [1, 2],
         ...          "f2": [1, 3]}
-        >>> archives = pb.Archives.from_frame(
+        >>> archives = pb.readers.Archives.from_frame(
         ...     table, objectives=("f1", "f2"), direction="minimize")
         >>> pb.rank(archives.scalarise(2), [1]).win_rate("a", "b")
         array([1.])
@@ -249,7 +249,7 @@ class Archives(FrozenRecord):
 
         >>> import polarbear as pb
         >>> run = pb.Run("a", "i", time=[1, 2], value=[(3.0, 1.0), (2.0, 2.0)], until=5)
-        >>> archives = pb.Archives.from_records([run], objectives="fg", direction="minimize")
+        >>> archives = Archives.from_records([run], objectives="fg", direction="minimize")
         >>> archives.indicator(lambda points, instance: len(points), [1, 2]).at([1, 2])
         array([[1., 2.]])
         """
@@ -271,7 +271,7 @@ class Archives(FrozenRecord):
         >>> import polarbear as pb
         >>> table = {"algorithm": ["a", "b", "b"], "instance": [1] * 3, "time": [1] * 3,
         ...          "f1": [1, 0, 2], "f2": [1, 2, 0]}
-        >>> archives = pb.Archives.from_frame(
+        >>> archives = pb.readers.Archives.from_frame(
         ...     table, objectives=("f1", "f2"), direction="minimize")
         >>> archives.hypervolume(reference={"1": [3, 3]}, times=[1]).at([1]).ravel()
         array([4., 5.])

@@ -29,7 +29,7 @@ class PartialRankings(Rankings):
         """Return whether algorithm a is ahead of b (times, comparisons, a, b).
 
         >>> import polarbear as pb
-        >>> archives = pb.Archives.from_frame(
+        >>> archives = pb.readers.Archives.from_frame(
         ...     {"algorithm": ["a", "b"], "instance": [1, 1], "time": [1, 1], "f": [1, 2],
         ...      "g": [1, 3]}, objectives=("f", "g"), direction="minimize")
         >>> archives.dominance([1]).ahead()[0, 0].tolist()

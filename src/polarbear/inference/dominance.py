@@ -45,22 +45,17 @@ def equivalence_margin(epsilon: float) -> float:
     return float(np.log((0.5 + epsilon) / (0.5 - epsilon)))
 
 
-def prob_ahead_everywhere(lead: NDArray[Any], ahead: Floats, *, count: bool) -> Floats:
-    """Return P(ahead at all times) of each pair, from draws of leads and P(ahead) at each time.
+def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats) -> Floats:
+    """Return P(ahead at all times) of each pair; ``leads`` yields (pairs, draws) for each time.
 
     The leads provide the dependence between times, ``ahead`` the probability at each time: a draw
-    counts as ahead at a time if it lies above the quantile 1 - P(ahead) of the draws. With
-    ``count`` it does if its lead is positive. The result lies between the Frechet bounds: at most
-    the smallest P(ahead), and at least 1 - sum of (1 - P(ahead)) over times.
+    counts as ahead at a time if it lies above the quantile 1 - P(ahead) of the draws. The result
+    lies between the Frechet bounds: at most the smallest P(ahead), and at least 1 - sum of
+    (1 - P(ahead)) over times.
     """
-    return _prob_joint(iterate_times(lead), ahead, count)
-
-
-def _prob_joint(leads: Iterable[NDArray[Any]], ahead: Floats, count: bool) -> Floats:
-    """Return P(ahead at all times) of each pair; ``leads`` yields (pairs, draws) for each time."""
     won: Any = True
     for lead, at_time in zip(leads, ahead, strict=True):
-        won = won & (lead > (0.0 if count else _lead_quantile(lead, at_time)[:, None]))
+        won = won & (lead > _lead_quantile(lead, at_time)[:, None])
     # D draws cannot resolve probabilities above 1 - 0.5 / D, but the lower bound may.
     counted = np.minimum(won.mean(axis=1), 1 - 0.5 / won.shape[1])
     return np.maximum(np.minimum(counted, ahead.min(axis=0)), 1 - (1 - ahead).sum(axis=0))
@@ -106,7 +101,7 @@ def prob_ahead_everywhere_matrix(
             probability[a, b] = _count_joint(curves, a, b, ahead[:, a, b])
         else:
             leads = (at_time[a] - at_time[b] for at_time in curves)
-            probability[a, b] = _prob_joint(leads, ahead[:, a, b], count)
+            probability[a, b] = _prob_joint(leads, ahead[:, a, b])
     return probability
 
 

@@ -15,7 +15,7 @@ wins, ties and losses. No model is needed: only instances that are drawn indepen
 other, and runs that reach a time in an order that does not depend on their own results.
 
 Claims over all times take the minimum of e-values, which needs no correction for the number of
-times. Claims about some time take their mean, which is an e-value whatever the dependence.
+times.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import betaln, logsumexp
+from scipy.special import betaln
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
@@ -146,15 +146,6 @@ def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Float
     return _log_score_above(wins, ties, losses, 0.5 - epsilon, epsilon)
 
 
-def log_better(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
-    """Return the logarithm of the e-value against "the mean score is at most 1/2 + epsilon".
-
-    >>> bool(log_better(np.array(90.0), np.array(0.0), np.array(10.0), 0.05) > np.log(20))
-    True
-    """
-    return _log_score_above(wins, ties, losses, 0.5 + epsilon, max(epsilon, 0.01))
-
-
 def _log_score_above(
     wins: Floats, ties: Floats, losses: Floats, m: float, epsilon: float
 ) -> Floats:
@@ -223,9 +214,7 @@ def _iterate_comparisons(
     and weights (C, 1, 1).
     """
     n = len(rankings.algorithms)
-    if heaviest is None:
-        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
-        heaviest = max(1.0, float(totals.max()))
+    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
     size = np.diff(rankings.offset)
     for k in np.unique(size[size > 1]).tolist():
         of_size = np.flatnonzero(size == k)
@@ -236,6 +225,17 @@ def _iterate_comparisons(
             code = rankings.algorithm[entry].astype(np.intp)
             cell = (code[:, :, None] * n + code[:, None, :]).ravel()
             yield cell, entry, rankings.weight[chosen][:, None, None] / heaviest
+
+
+def find_heaviest(rankings: Rankings) -> float:
+    """Return the largest total weight of an instance, at least 1.
+
+    >>> import polarbear as pb
+    >>> find_heaviest(pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 3))
+    1.0
+    """
+    totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
+    return max(1.0, float(totals.max()))
 
 
 def lead_bets(epsilon: float) -> tuple[Floats, Floats]:
@@ -263,11 +263,6 @@ def log_mixture(weight: Floats, log_wealth: Sequence[Floats] | Floats) -> Floats
     for log_weight, wealth in zip(np.log(weight / weight.sum()), log_wealth, strict=True):
         total = np.logaddexp(total, log_weight + wealth)
     return total
-
-
-def log_mean_over_times(log_e: Floats) -> Floats:
-    """Return the log of the mean e-value over times, for a claim that holds at one time or more."""
-    return logsumexp(log_e, axis=0) - np.log(len(log_e))
 
 
 class Evidence(NamedTuple):

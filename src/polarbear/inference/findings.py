@@ -17,7 +17,7 @@ from polarbear._text import (
 )
 from polarbear.inference.ribbon import Ribbon
 from polarbear.inference.ribbon_pictures import render_ribbon_svg
-from polarbear.inference.verdicts import Kind, Verdict, format_probability
+from polarbear.inference.verdicts import MIN_LIKELY, Kind, Verdict, format_probability
 
 Floats = NDArray[np.float64]
 
@@ -53,8 +53,9 @@ class Findings:
     algorithms: tuple[str, ...]
     times: Floats
     clock: str
-    everywhere: Floats  # (n, n): P(row ahead of column at all times)
-    dominates: NDArray[np.bool_]  # (n, n)
+    replaces: Floats  # (n, n): P(row replaces column), or is ahead of it at all times
+    is_replaced: NDArray[np.bool_]  # (n, n): that is certain
+    worth: Floats  # (n,): P(no other one replaces it), or is ahead of it at all times
     best: Floats  # (T, n): P(has the highest rating)
     verdicts: tuple[Verdict, ...]
     mistaken: float  # P(at least one algorithm is wrongly eliminated)
@@ -155,41 +156,39 @@ def describe_algorithms(found: Findings) -> list[Sentence]:
 
 def _describe(found: Findings, verdict: Verdict, code: int) -> str:
     """Return the sentence about one algorithm, without its full stop."""
-    dominance = found.everywhere[:, code]
+    chance, name = found.replaces[:, code], escape_text(verdict.algorithm)
+    at_single_times = verdict.margin is None
     # Of rivals that are equally certain to three digits, the one most often best comes first.
-    rivals = np.lexsort((-found.best.mean(axis=0), -dominance.round(3)))
+    rivals = np.lexsort((-found.best.mean(axis=0), -chance.round(3)))
+    word, doing = ("dominated", "dominating") if at_single_times else ("replaceable", "replacing")
     if verdict.kind == "dominated":
-        dominators = [k for k in rivals.tolist() if found.dominates[k, code]]
+        dominators = [k for k in rivals.tolist() if found.is_replaced[k, code]]
         names = [found.algorithms[k] for k in dominators]
-        when = _format_times(found, 0, len(found.times) - 1)
+        when = f" {_format_times(found, 0, len(found.times) - 1)}" if at_single_times else ""
         also = f", and by {format_list(names[1:])}" if names[1:] else ""
-        sure = format_probability(float(dominance[dominators[0]]))
-        by = f"dominated by {escape_text(names[0])} {when} ({sure})"
-        return f"{escape_text(verdict.algorithm)} is {by}{also}"
-    prob_dominated = 1 - (verdict.probability or 0.0)
-    if verdict.kind == "undecided" and prob_dominated >= found.certainty:
-        likely = [
-            k for k in rivals[:3].tolist() if k == rivals[0] or dominance[k] >= MIN_BEST_MARGIN
-        ]
-        names = [
-            f"{found.algorithms[k]} ({format_probability(float(dominance[k]))})" for k in likely
-        ]
+        sure = format_probability(float(chance[dominators[0]]))
+        return f"{name} is {word} by {escape_text(names[0])}{when} ({sure}){also}"
+    prob_replaced = 1 - (verdict.probability or 0.0)
+    is_unclear_by_whom = verdict.names_rival and chance[rivals[0]] < MIN_LIKELY
+    if verdict.kind == "undecided" and (prob_replaced >= found.certainty or is_unclear_by_whom):
+        likely = [k for k in rivals[:3].tolist() if k == rivals[0] or chance[k] >= MIN_BEST_MARGIN]
+        names = [f"{found.algorithms[k]} ({format_probability(float(chance[k]))})" for k in likely]
         return (
-            f"{escape_text(verdict.algorithm)} is undecided: it is dominated "
-            f"({format_probability(prob_dominated)}), but by which algorithm is not certain: "
-            f"{format_list(names)}"
+            f"{name} is undecided: it is {word} ({format_probability(prob_replaced)}), but by "
+            f"which algorithm is not certain: {format_list(names)}"
         )
     best_times = _describe_best_times(found, code)
     if best_times:
         return f"{verdict.claim()}: most likely the best {format_list(best_times)}"
     rival = int(rivals[0])
-    if verdict.kind == "equivalent":
+    if verdict.kind == "equivalent" or verdict.names_rival:
         return verdict.claim()
-    if dominance[rival] < 0.01:
-        return f"{verdict.claim()}: no single one is likely to be ahead of it at all times"
-    closest = f"closest to dominating it is {escape_text(found.algorithms[rival])}"
+    if chance[rival] < 0.01:
+        never = "ahead of it at all times" if at_single_times else "able to replace it"
+        return f"{verdict.claim()}: no single one is likely to be {never}"
+    closest = f"closest to {doing} it is {escape_text(found.algorithms[rival])}"
     # Two estimates from draws differ in the third digit; their sum must not exceed 1.
-    closest_prob = min(float(dominance[rival]), prob_dominated)
+    closest_prob = min(float(chance[rival]), prob_replaced)
     return f"{verdict.claim()}: {closest} ({format_probability(closest_prob)})"
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Literal, Protocol, Unpack, cast, overload
+from typing import Any, Literal, Protocol, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,11 +18,10 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polarbear._text import format_count, format_list, format_range, name_point
-from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
+from polarbear.data.long_table import ColumnNaming
 from polarbear.data.positions import UNKNOWN
-from polarbear.data.rankings import Rankings, Ties, rank
-from polarbear.data.runs import Runs
-from polarbear.data.targets import Targets
+from polarbear.data.rankings import Rankings, rank
+from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
 from polarbear.inference.instance_posterior import InstancePosterior
@@ -48,12 +47,10 @@ ENGINES: Mapping[str, tuple[str, str]] = {
 PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 
 RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
-"""Options of :func:`rank` that :func:`fit` accepts for runs and data frames."""
+"""Options of :func:`rank` that a race has, and that are sometimes passed to ``fit``."""
 
-DATA_OPTIONS = frozenset(
-    {"clock", "ended", *RANKING_OPTIONS, *(one.name for one in fields(ColumnNaming))}
-)
-"""Options of :func:`fit` that name columns, or that rank runs."""
+READING_OPTIONS = ("direction", "clock", "ended", *(one.name for one in fields(ColumnNaming)))
+"""Options of :func:`read` and :meth:`Runs.from_frame` that are sometimes passed to ``fit``."""
 
 START_TEST_LEVEL = 0.01
 """The level of the test for differences between algorithms at the first times of a grid."""
@@ -73,68 +70,41 @@ class Engine(Protocol):
         ...
 
 
-class DataOptions(ColumnOptions, total=False):
-    """The options of :func:`fit` that choose columns, rank runs and set the number of draws."""
-
-    abs_tol: float
-    rel_tol: float
-    targets: Targets | None
-    ties: Ties
-    top: int | None
-    weights: Mapping[str, float] | None
-    draws: int | None
-    start: Posterior | None
-
-
 @overload
-def fit(
-    data: object,
-    *,
+def fit(  # pyright: ignore[reportOverlappingOverload] (None is without attributes)
+    data: Runs | Rankings,
     prior: Prior | str | None = None,
-    method: Literal["laplace"] = "laplace",
-    evidence: Evidence | None = None,
-    seed: int = 0,
-    times: ArrayLike | None = None,
-    direction: Literal["minimize", "maximize"] | None = None,
-    classes: None = None,
-    features: None = None,
-    scores: None = None,
-    **options: Unpack[DataOptions],
-) -> Posterior: ...
-@overload
-def fit(  # other methods: with the options of their samplers
-    data: object,
     *,
-    prior: Prior | str | None = None,
-    method: Method,
-    seed: int = 0,
-    times: ArrayLike | None = None,
-    direction: Literal["minimize", "maximize"] | None = None,
-    **options: Any,
-) -> Posterior: ...
-@overload
-def fit(
-    data: object,
-    *,
-    prior: Prior | str | None = None,
-    evidence: Evidence | None = None,
-    seed: int = 0,
-    times: ArrayLike | None = None,
-    direction: Literal["minimize", "maximize"] | None = None,
-    classes: str | None = None,
-    features: object = None,
-    scores: object = None,
-    **options: Unpack[DataOptions],
-) -> InstancePosterior: ...
-def fit(
-    data: object,
-    *,
-    prior: Prior | str | None = None,
     method: Method = "laplace",
     evidence: Evidence | None = None,
     seed: int = 0,
     times: ArrayLike | None = None,
-    direction: Literal["minimize", "maximize"] | None = None,
+    classes: None = None,
+    features: None = None,
+    scores: None = None,
+    **options: Any,
+) -> Posterior: ...
+@overload
+def fit(
+    data: Runs | Rankings,
+    prior: Prior | str | None = None,
+    *,
+    evidence: Evidence | None = None,
+    seed: int = 0,
+    times: ArrayLike | None = None,
+    classes: str | None = None,
+    features: object = None,
+    scores: object = None,
+    **options: Any,
+) -> InstancePosterior: ...
+def fit(
+    data: Runs | Rankings,
+    prior: Prior | str | None = None,
+    *,
+    method: Method = "laplace",
+    evidence: Evidence | None = None,
+    seed: int = 0,
+    times: ArrayLike | None = None,
     classes: str | None = None,
     features: object = None,
     scores: object = None,
@@ -145,7 +115,7 @@ def fit(
     Parameters
     ----------
     data
-        Rankings, Runs, or a data frame as in :meth:`Runs.from_frame`.
+        Runs, which :func:`rank` ranks with its defaults, or Rankings.
     prior
         The prior over ratings as functions of time, one of :mod:`polarbear.priors` or its name,
         such as "BSpline". By default ``Dirichlet()``, under which times are independent.
@@ -163,8 +133,6 @@ def fit(
     times
         The times at which runs are ranked; by default those of :func:`polarbear.grid.from_runs`,
         whose ``start`` and ``stop`` limit them to a range.
-    direction
-        Whether small or large values are good; for data frames.
     classes
         The attribute of instances that is their class, such as "family". The ratings of classes are
         then partially pooled: they shrink to the overall ratings by an amount learnt from the data.
@@ -178,29 +146,23 @@ def fit(
         Cross-fitted scores of the algorithms on each instance by another method, of which more is
         better: a table with a column for each algorithm, or what :func:`cross_fit` returns.
     options
-        For data frames, the names of columns as in :meth:`Runs.from_frame`, such as
-        ``algorithm="solver"``. For data frames and runs, ``abs_tol``, ``rel_tol``,
-        ``targets``, ``ties``, ``top`` and ``weights`` as in :func:`rank`. All others are options
-        of the engine: ``draws`` of all; ``start``, an earlier posterior to start from, of
+        Those of the engine: ``draws`` of all; ``start``, an earlier posterior to start from, of
         "laplace"; ``sampler``, ``chains``, ``tune`` and more of "nuts".
 
     Examples
     --------
     >>> import polarbear as pb
-    >>> posterior = pb.fit(
-    ...     {"algorithm": ["a", "b"] * 6, "instance": [k // 2 for k in range(12)],
-    ...      "time": [1] * 12, "value": [1, 2, 1, 3, 2, 1, 1, 4, 0, 1, 1, 5]},
-    ...     direction="minimize")
+    >>> frame = {"algorithm": ["a", "b"] * 6, "instance": [k // 2 for k in range(12)],
+    ...          "time": [1] * 12, "value": [1, 2, 1, 3, 2, 1, 1, 4, 0, 1, 1, 5]}
+    >>> posterior = pb.fit(pb.Runs.from_frame(frame, direction="minimize"))
     >>> posterior.prob_better("a", "b").round(2)
     array([0.94])
     >>> posterior.diagnostics.trusted
     True
     """
-    _reject_time_range(data, options)
     has_attributes = not (classes is None and features is None and scores is None)
     check_keywords(fit, options, method, only=("draws",) if has_attributes else None)
-    columns, options = split_options(options)
-    rankings = as_rankings(data, times, direction, columns)
+    rankings = as_rankings(data, times, "fit")
     model: dict[str, Any] = {
         "prior": make_prior(prior),
         "method": method,
@@ -303,21 +265,28 @@ RANGE_STOPS = ("until", "stop", "end", "t_max", "max_time")
 """Options with which users ask for a range of times; ``fit`` has ``times`` instead."""
 
 
-def _reject_time_range(data: object, options: Mapping[str, Any]) -> None:
-    """Raise DataError for a time range given to ``fit``; the message names the argument to use.
+def _reject_misplaced(function: str, options: Mapping[str, Any]) -> None:
+    """Raise DataError for options of another function; the message says where they belong.
 
-    ``start`` may also be a posterior, and ``until`` a column.
+    ``start`` may also be a posterior.
     """
-    for names, argument in ((RANGE_STARTS, "start"), (RANGE_STOPS, "stop")):
-        for name in names:
-            value = options.get(name)
-            is_column = name == "until" and not isinstance(data, Runs | Rankings)
-            if isinstance(value, int | float) and not is_column:
-                how = f"times=pb.grid.from_runs(runs, {argument}={value!r})"
+    for name, value in options.items():
+        for names, argument in ((RANGE_STARTS, "start"), (RANGE_STOPS, "stop")):
+            if name in names and isinstance(value, int | float):
                 raise DataError(
-                    f"fit has no {name}={value!r}: for a range of times pass {how}, which takes "
-                    "start= and stop="
+                    f"{function} has no {name}={value!r}: for a range of times pass "
+                    f"times=pb.grid.from_runs(runs, {argument}={value!r}), which takes start= and "
+                    "stop="
                 )
+        if name in RANKING_OPTIONS:
+            raise DataError(
+                f"{function} has no {name}=: pass it to rank, {function}(rank(runs, {name}=...))"
+            )
+        if name in READING_OPTIONS:
+            raise DataError(
+                f"{function} has no {name}=: pass it to read or Runs.from_frame, "
+                f"{function}(read(data, {name}={value!r}))"
+            )
 
 
 def _check_evidence(evidence: str | None) -> str:
@@ -327,56 +296,24 @@ def _check_evidence(evidence: str | None) -> str:
     return evidence or "instances"
 
 
-def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split options into those for the data (column names, ranking) and those for the engine."""
-    columns = {name: value for name, value in options.items() if name in DATA_OPTIONS}
-    return columns, {name: value for name, value in options.items() if name not in DATA_OPTIONS}
-
-
-def as_rankings(
-    data: object, times: ArrayLike | None, direction: Any, columns: Mapping[str, Any]
-) -> Rankings:
-    """Convert any data that :func:`fit` accepts to rankings.
-
-    ``columns`` are column names, for data frames only, and options of :func:`rank`, for data frames
-    and runs.
-    """
-    ranking = {name: value for name, value in columns.items() if name in RANKING_OPTIONS}
-    columns = {name: value for name, value in columns.items() if name not in RANKING_OPTIONS}
-    if ranking and isinstance(data, Rankings):
-        raise DataError(
-            f"these data are rankings already: pass {format_list(list(ranking))} to polarbear.rank "
-            "instead, which makes rankings"
-        )
-    if columns and isinstance(data, Rankings | Runs):
-        (name, value), *_ = columns.items()
-        raise DataError(
-            f"{name}={value!r} is for data frames, but the data are {type(data).__name__}: leave "
-            "it out"
-        )
+def as_rankings(data: object, times: ArrayLike | None, function: str) -> Rankings:
+    """Return the rankings of runs, or rankings as they are; DataError for other data."""
     if isinstance(data, Rankings):
-        if times is not None or direction is not None:
-            raise DataError(
-                "rankings have times and a direction already: leave out times= and direction="
-            )
+        if times is not None:
+            raise DataError("rankings have times already: leave out times=, or pass it to rank")
         return data
     if isinstance(data, str | Path):
-        raise DataError(f"fit takes data, not a path: write fit(read({str(data)!r}))")
-    if isinstance(data, Runs):
-        if direction is not None and direction != data.direction:
-            raise DataError(
-                f"direction={direction!r}, but the runs have direction {data.direction!r}: leave "
-                "it out"
-            )
-        return _rank_runs(data, times, ranking)
-    if not isinstance(data, Mapping) and not hasattr(data, "columns"):
-        raise DataError(f"expected Rankings, Runs or a data frame, got {type(data).__name__}")
-    check_frame_complete(data, "pb.fit", direction, columns)
-    return _rank_runs(Runs.from_frame(data, direction=direction, **columns), times, ranking)
+        how = f"write {function}(read({str(data)!r}))"
+        raise DataError(f"{function} takes Runs or Rankings, not a path: {how}")
+    check_runs(data, function)
+    return rank_runs(cast(Runs, data), times)
 
 
-def _rank_runs(runs: Runs, times: ArrayLike | None, ranking: Mapping[str, Any]) -> Rankings:
-    """Rank runs, and warn if all are tied because no run has a value yet at these times."""
+def rank_runs(runs: Runs, times: ArrayLike | None = None, **ranking: Any) -> Rankings:
+    """Rank runs for a fit, and warn of times at which nothing can be told.
+
+    All are tied where no run has a value yet, and chosen times may begin where none differs.
+    """
     rankings = rank(runs, times, **ranking)
     if ranking.get("targets") is not None:
         return rankings
@@ -446,7 +383,7 @@ def check_keywords(
     own: Sequence[str] = (),
     only: Sequence[str] | None = None,
 ) -> None:
-    """Raise DataError for options that neither a function, its data nor its engine takes.
+    """Raise DataError for options that neither a function nor its engine takes.
 
     The message has the most similar option, and all of them. ``own`` are those of a function that
     is given by its name. ``only`` are the options of the engine that the function takes.
@@ -461,9 +398,9 @@ def check_keywords(
     inner = ("rankings", "prior", "seed", "evidence")
     known = list(own)
     if not isinstance(function, str):
-        kinds = signature(function).parameters.values()
-        known += [one.name for one in kinds if one.kind is Parameter.KEYWORD_ONLY]
-        known += sorted(DATA_OPTIONS)
+        _reject_misplaced(function.__name__, options)
+        _, *kinds = signature(function).parameters.values()
+        known += [one.name for one in kinds if one.kind is not Parameter.VAR_KEYWORD]
     known += [name for name in of_engine if name not in inner] if only is None else only
     for option in options:
         if option not in known:

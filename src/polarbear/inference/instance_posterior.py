@@ -35,11 +35,11 @@ APPROXIMATED = Diagnostics(notes=("Gaussian approximation, not corrected by weig
 """The diagnostics of every fit by classes, features or scores."""
 
 REMAINING = {
-    "member": "in the anytime Pareto set",
-    "equivalent": "equivalent to another algorithm",
+    "member": "worth running",
+    "equivalent": "tied with another algorithm",
     "undecided": "undecided",
 }
-"""What a verdict says of algorithms that are not dominated, by its kind."""
+"""What a verdict says of algorithms that are not replaced, by its kind."""
 
 AVERAGE_DRAWS, AVERAGE_INSTANCES, IMPORTANCE_INSTANCES = 200, 60, 300
 """The most draws and instances over which ratings with some attributes set are averaged, and the
@@ -345,7 +345,7 @@ class InstancePosterior(FrozenRecord):
             for name in self.count_by_class()
         }
 
-    def verdict(self, certainty: float = 0.99) -> str:
+    def verdict(self, certainty: float = 0.95) -> str:
         """Return in words which algorithms are best: in each class, or by which features.
 
         >>> import polarbear as pb
@@ -354,8 +354,8 @@ class InstancePosterior(FrozenRecord):
         >>> rankings = pb.simulation.rank_costs(-(utilities + noise)[None])
         >>> families = {"instance": rankings.instances, "kind": ["easy"] * 40 + ["hard"] * 40}
         >>> print(pb.fit(rankings.with_instance_data(families), classes="kind").verdict())
-        easy (40 instances): a1 is in the anytime Pareto set; the best at the end is a1 (P > 0.999).
-        hard (40 instances): a2 is in the anytime Pareto set; the best at the end is a2 (P > 0.999).
+        easy (40 instances): a1 is worth running; the best at the end is a1 (P > 0.999).
+        hard (40 instances): a2 is worth running; the best at the end is a2 (P > 0.999).
         Ratings differ between classes (P > 0.999).
         """
         none = float(np.mean(self.tau == 0))

@@ -20,6 +20,10 @@ from polarbear.inference.replacing import find_stretches
 MAX_CHECKED, MAX_DRAWS = 60, 100
 """The most algorithms whose pairs are checked, and the most draws that are used."""
 
+MARGIN = 0.1
+"""Where the share of wins lies by the duels on another side of 1/2, or of 1/2 -+ this margin, than
+by the model, the duels may lead to another verdict (:mod:`polarbear.inference.replacing`)."""
+
 MIN_DIFFERENCE, MIN_ERRORS = 0.1, 3.0
 """By how much the share of wins and the model must differ, absolutely and in standard errors."""
 
@@ -48,7 +52,10 @@ def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> str:
         decided = (won[stretch] + lost[stretch]).mean(axis=0)
         share = won[stretch].mean(axis=0) / np.maximum(decided, 1e-12)
         errors = np.abs(share - expected) * 2 * np.sqrt(decided)
-        differs = ((share - 0.5) * (expected - 0.5) < 0) & (errors >= MIN_ERRORS)
+        # The duels say that another one is ahead, or worse by more than the margin.
+        edges = (0.5 - MARGIN, 0.5, 0.5 + MARGIN)
+        differs = np.any([(share - edge) * (expected - edge) < 0 for edge in edges], axis=0)
+        differs &= errors >= MIN_ERRORS
         errors[~(differs & (np.abs(share - expected) >= MIN_DIFFERENCE))] = 0.0
         k = int(np.argmax(errors))
         if errors[k] > (found[0] if found else 0.0):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+from scipy.special import expit
 
 from polarbear._text import (
     escape_text,
@@ -45,10 +46,9 @@ from polarbear.inference.findings import (
     summarise,
     tabulate_pairs,
 )
-from polarbear.inference.latex import RatedAlgorithms, render_table
-from polarbear.inference.methods_text import describe_posterior_analysis
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
+from polarbear.inference.replacing import Chances, find_chances_of_curves
 from polarbear.inference.threads import one_thread
 from polarbear.inference.verdicts import (
     Claims,
@@ -117,7 +117,7 @@ class Posterior(FrozenRecord):
     >>> chance, interval = posterior.win_probability("a1", "a2")
     >>> chance.round(1)                                  # that a1 beats a2 on a new instance
     array([0.9, 0.7, 0.3])
-    >>> posterior.pareto(), posterior.prob_dominates("a1", "a3") > 0.99
+    >>> posterior.pareto(), posterior.prob_replaces("a1", "a3") > 0.99
     (('a1', 'a2'), True)
     >>> [round(p, 1) for p in posterior.prob_in_pareto().values()]
     [1.0, 1.0, 0.0]
@@ -223,38 +223,48 @@ class Posterior(FrozenRecord):
         """Return P(row and column are equivalent) at each time, as matrices of all pairs."""
         return self._alike(epsilon).copy()
 
-    def pareto(
-        self, certainty: float = 0.99, elimination: Elimination = "joint"
-    ) -> tuple[str, ...]:
-        """Return the anytime Pareto set: the algorithms not dominated with the given certainty.
+    def prob_replaces(self, a: str, b: str, *, margin: float = 0.1, width: float = 0.1) -> float:
+        """Return P(``a`` replaces ``b``): better on average, and nowhere much worse.
 
-        An algorithm is dominated if another one is ahead at all times jointly ("joint"), or at each
-        time separately ("pointwise"; the certainty is then that of the worst time).
+        That is, its probability of a win is above 1/2 in the mean over all times, and at least
+        1/2 - ``margin`` in the mean over each stretch of a ``width`` of the time axis, as for
+        :class:`polarbear.ParetoSet`.
+        """
+        first, second = find_indices([a, b], self.algorithms, "algorithm")
+        return float(self._chances(margin, width).replaces[first, second])
+
+    def pareto(
+        self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
+    ) -> tuple[str, ...]:
+        """Return the anytime Pareto set: the algorithms that no other one is certain to replace.
+
+        Margin and width are those of :class:`polarbear.ParetoSet`, whose rule this is. Without
+        them (0 and 0, as in :class:`polarbear.StrictParetoSet`) an algorithm is left out only if
+        another one is ahead at all times jointly.
 
         The certainty holds for data that are analysed once. For data that you keep adding to until
-        the answer is clear, use :func:`polarbear.assess`, whose error rate holds under optional
-        stopping.
+        the answer is clear, use a race, whose error rate holds under optional stopping.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> pb.fit(pb.simulation.simulate_rankings(truth, 200)).pareto()
         ('a1', 'a2')
         """
-        eliminated = self._eliminate(certainty, elimination).tolist()
-        return tuple(
-            name for name, is_out in zip(self.algorithms, eliminated, strict=True) if not is_out
-        )
+        out = self._find_replaced(certainty, margin, width).tolist()
+        return tuple(name for name, is_out in zip(self.algorithms, out, strict=True) if not is_out)
 
     def dominators(
-        self, algorithm: str, certainty: float = 0.99, elimination: Elimination = "joint"
+        self, algorithm: str, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
     ) -> dict[str, float]:
-        """Return the dominators of an algorithm, surest first, with P(ahead at all times)."""
+        """Return the algorithms that replace an algorithm, surest first, with P of that."""
         (code,) = find_indices([algorithm], self.algorithms, "algorithm")
-        rivals = np.flatnonzero(self._dominates(certainty, elimination)[:, code])
-        order = rivals[np.argsort(-self._everywhere[rivals, code], kind="stable")]
-        return {self.algorithms[k]: float(self._everywhere[k, code]) for k in order}
+        check_certainty(certainty)
+        chance = self._chances(margin, width).replaces[:, code]
+        rivals = np.flatnonzero(chance >= certainty)
+        order = rivals[np.argsort(-chance[rivals], kind="stable")]
+        return {self.algorithms[k]: float(chance[k]) for k in order}
 
-    def crossings(self, a: str, b: str, certainty: float = 0.99) -> list[Crossing]:
+    def crossings(self, a: str, b: str, certainty: float = 0.95) -> list[Crossing]:
         """Return where the lead between two algorithms changes with the given certainty."""
         first, second = find_indices([a, b], self.algorithms, "algorithm")
         check_certainty(certainty)
@@ -271,19 +281,19 @@ class Posterior(FrozenRecord):
             for s, t, up, sure in find_crossings(ahead, lead, certainty, product=self.independent)
         ]
 
-    def prob_in_pareto(self) -> dict[str, float]:
-        """Return for each algorithm P(no other algorithm is ahead of it at all times)."""
-        share = self._is_undominated.mean(axis=0)
+    def prob_in_pareto(self, *, margin: float = 0.1, width: float = 0.1) -> dict[str, float]:
+        """Return for each algorithm P(it is worth running): no other algorithm replaces it."""
+        share = self._chances(margin, width).worth_running
         return dict(zip(self.algorithms, share.tolist(), strict=True))
 
     def prob_any_wrong_elimination(
-        self, certainty: float = 0.99, elimination: Elimination = "joint"
+        self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
     ) -> float:
-        """Return P(at least one algorithm outside ``pareto(certainty)`` is not dominated)."""
-        eliminated = self._eliminate(certainty, elimination)
-        return float(self._is_undominated[:, eliminated].any(axis=1).mean())
+        """Return P(at least one algorithm outside ``pareto(certainty)`` is worth running)."""
+        out = self._find_replaced(certainty, margin, width)
+        return float(self._chances(margin, width).is_worth[:, out].any(axis=1).mean())
 
-    def pairs(self, certainty: float = 0.99, epsilon: float = 0.05) -> dict[str, list[Any]]:
+    def pairs(self, certainty: float = 0.95, epsilon: float = 0.05) -> dict[str, list[Any]]:
         """Return a table with a row for each pair of algorithms, and their relation if certain.
 
         Columns: first, second, relation ("dominates", "is dominated by", "crosses", "equals",
@@ -299,17 +309,12 @@ class Posterior(FrozenRecord):
         )
 
     def verdicts(
-        self,
-        certainty: float = 0.99,
-        epsilon: float = 0.05,
-        *,
-        elimination: Elimination = "joint",
-        resolution: Resolution = "at_par",
+        self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
     ) -> tuple[Verdict, ...]:
-        """Return the verdict about each algorithm: member, equivalent, dominated or undecided.
+        """Return the verdict about each algorithm: worth running, replaceable, tied or undecided.
 
-        A race decides by the same definition (:mod:`polarbear.inference.verdicts`), so that
-        its verdicts are those of its posterior.
+        The claims are those of a race (:class:`polarbear.ParetoSet`), with their posterior
+        probabilities. With margin and width 0 they are about single times.
 
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
@@ -317,29 +322,13 @@ class Posterior(FrozenRecord):
         >>> [one.kind for one in posterior.verdicts()]
         ['member', 'member', 'dominated']
         """
-        beats, alike = self._dominates(certainty, elimination), self._alike(epsilon)
-        sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
-        claims = Claims.from_probabilities(
-            self.algorithms,
-            self.times,
-            self.clock,
-            ahead=self._ahead,
-            alike=alike,
-            prob_in_pareto=self._is_undominated.mean(axis=0),
-            beats=beats,
-            sure=sure,
-            certainty=certainty,
-            resolution=resolution,
-        )
-        return tuple(derive_verdicts(claims, epsilon))
+        check_certainty(certainty)
+        said = margin if margin or width else None
+        verdicts = self._chances(margin, width).state_verdicts(certainty, said)
+        return tuple(one._replace(clock=self.clock) for one in verdicts)
 
     def verdict(
-        self,
-        certainty: float = 0.99,
-        epsilon: float = 0.05,
-        *,
-        elimination: Elimination = "joint",
-        resolution: Resolution = "at_par",
+        self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
     ) -> Findings:
         """Return what is known of all algorithms: text if printed, a table in a notebook.
 
@@ -348,44 +337,117 @@ class Posterior(FrozenRecord):
         >>> import polarbear as pb
         >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
         >>> print(pb.fit(pb.simulation.simulate_rankings(truth, 200)).verdict())
-        a1 is a member of the Pareto set (P > 0.999): most likely the best from 0 to 0.5.
-        a2 is a member of the Pareto set (P > 0.999): most likely the best at 1.
-        a3 is dominated by a1 at all 3 times from 0 to 1 (P > 0.999).
+        a1 is worth running (P > 0.999): most likely the best from 0 to 0.5.
+        a2 is worth running (P > 0.999): most likely the best at 1.
+        a3 is replaceable by a1 (P > 0.999).
         2 of 3 algorithms stay in the anytime Pareto set. Probability that any exclusion is wrong:
         < 0.001.
         """
-        options: Any = {"elimination": elimination, "resolution": resolution}
-        verdicts = self.verdicts(certainty, epsilon, **options)
-        everywhere = self._everywhere
-        if elimination == "pointwise":
-            everywhere = self._ahead.min(axis=0) * ~np.eye(len(self.algorithms), dtype=bool)
+
+        def state(posterior: Posterior) -> tuple[Verdict, ...]:
+            return posterior.verdicts(certainty, margin=margin, width=width)
+
+        chances = self._chances(margin, width)
+        mistaken = self.prob_any_wrong_elimination(certainty, margin=margin, width=width)
+        return self._find(state, chances, chances.replaces >= certainty, mistaken, certainty)
+
+    def paper_verdicts(
+        self,
+        certainty: float = 0.95,
+        epsilon: float = 0.05,
+        *,
+        elimination: Elimination = "joint",
+        resolution: Resolution = "at_par",
+    ) -> tuple[Verdict, ...]:
+        """Return verdicts by the paper's dominance: ahead at all times, without a margin.
+
+        A race with the question :class:`polarbear.PaperParetoSet` decides by it: "joint" at all
+        times at once, "pointwise" at each time separately.
+
+        >>> import polarbear as pb
+        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+        >>> print(pb.fit(pb.simulation.simulate_rankings(truth, 200)).paper_verdicts()[2])
+        a3 is dominated by a1 (P > 0.999)
+        """
+        beats, alike = self._dominates(certainty, elimination), self._alike(epsilon)
+        claims = Claims.from_probabilities(
+            self.algorithms,
+            self.times,
+            self.clock,
+            ahead=self._ahead,
+            alike=alike,
+            prob_in_pareto=self._is_undominated.mean(axis=0),
+            beats=beats,
+            sure=self._prob_dominates(elimination),
+            certainty=certainty,
+            resolution=resolution,
+        )
+        return tuple(derive_verdicts(claims, epsilon))
+
+    def paper_verdict(
+        self,
+        certainty: float = 0.95,
+        epsilon: float = 0.05,
+        *,
+        elimination: Elimination = "joint",
+        resolution: Resolution = "at_par",
+    ) -> Findings:
+        """Return what the paper's dominance says of all algorithms (:meth:`paper_verdicts`).
+
+        >>> import polarbear as pb
+        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
+        >>> print(posterior.paper_verdict())
+        a1 is a member of the Pareto set (P > 0.999): most likely the best at both times, 0 and 1.
+        a2 is dominated by a1 at both times, 0 and 1 (P > 0.999).
+        1 of 2 algorithms stays in the anytime Pareto set. Probability that any exclusion is wrong:
+        < 0.001.
+        """
+
+        def state(posterior: Posterior) -> tuple[Verdict, ...]:
+            return posterior.paper_verdicts(
+                certainty, epsilon, elimination=elimination, resolution=resolution
+            )
+
+        beats = self._dominates(certainty, elimination)
+        sure = self._prob_dominates(elimination)
+        chances = self._chances(0, 0)._replace(replaces=sure)
+        mistaken = float(chances.is_worth[:, eliminate(beats, sure)].any(axis=1).mean())
+        return self._find(state, chances, beats, mistaken, certainty)
+
+    def _find(
+        self,
+        state: Callable[[Posterior], tuple[Verdict, ...]],
+        chances: Chances,
+        beats: NDArray[np.bool_],
+        mistaken: float,
+        certainty: float,
+    ) -> Findings:
+        """Return findings from what states the verdicts, and P(row replaces column)."""
+        verdicts = state(self)
         return Findings(
             algorithms=self.algorithms,
             times=self.times,
             clock=self.clock,
-            everywhere=everywhere,
-            dominates=self._dominates(certainty, elimination),
+            replaces=chances.replaces,
+            is_replaced=beats,
+            worth=chances.worth_running,
             best=self.prob_best(),
             verdicts=verdicts,
-            mistaken=self.prob_any_wrong_elimination(certainty, elimination),
+            mistaken=mistaken,
             certainty=certainty,
-            cautions=self._describe_cautions(verdicts, certainty, epsilon, **options),
+            cautions=self._describe_cautions(verdicts, state),
             notes=tuple(self.diagnostics.verdict_notes),
         )
 
     def _describe_cautions(
-        self,
-        verdicts: Sequence[Verdict],
-        certainty: float,
-        epsilon: float,
-        **options: Any,
+        self, verdicts: Sequence[Verdict], state: Callable[[Posterior], tuple[Verdict, ...]]
     ) -> tuple[str, ...]:
         """Return what a reader must know first: what hangs on how runs ended, and failed runs."""
         cautions = list(self.diagnostics.contradictions)
         if self.if_cut is not None:
-            others = self.if_cut.verdicts(certainty, epsilon, **options)
             first, second = (one.prob_best()[-1].argmax() for one in (self, self.if_cut))
             leaders = self.algorithms[first], self.if_cut.algorithms[second]
+            others = state(self.if_cut)
             cautions.append(compare_readings(self.ends, verdicts, others, leaders))
         failing = {one.algorithm: one for one in self.ends if one.fails_often}
         kept = [one.algorithm for one in verdicts if one.is_candidate and one.algorithm in failing]
@@ -426,47 +488,6 @@ class Posterior(FrozenRecord):
             "upper": upper.ravel().tolist(),
             "best": self.prob_best().ravel().tolist(),
         }
-
-    def to_latex(
-        self, at: ArrayLike | None = None, *, certainty: float = 0.99, epsilon: float = 0.05
-    ) -> str:
-        r"""Return a LaTeX table with one row per algorithm, for booktabs and siunitx.
-
-        Columns: status, P(member of the Pareto set), when it is most likely the best, and the mean
-        rating at the times ``at`` (by default the first, the middle and the last). The number in
-        parentheses is the posterior standard deviation in units of the last digit. For a time that
-        is not on the grid, the rating is that of the grid's last time before, and the last line of
-        the table says so.
-
-        >>> import polarbear as pb
-        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
-        >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
-        >>> print(posterior.to_latex(at=[0, 1]).splitlines()[-4].split("&")[:2])
-        ['a2 ', ' member ']
-        """
-        note = f"Made by PolarBear: {self.method}, {self.prior}, certainty {certainty:g}."
-        return render_table(self.verdicts(certainty, epsilon), RatedAlgorithms.of(self), at, note)
-
-    def describe_methods(self, certainty: float = 0.99, epsilon: float = 0.05) -> str:
-        """Return a paragraph for the methods section of a paper, with the numbers of this analysis.
-
-        >>> import polarbear as pb
-        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 3)), 9))
-        >>> print(posterior.describe_methods())
-        We compared 3 algorithms on 9 instances at 2 times from 0 to 1 with PolarBear ...
-        """
-        return describe_posterior_analysis(
-            self.verdict(certainty, epsilon),
-            instances=self.instances,
-            prior=self.prior,
-            evidence=self.evidence,
-            method=self.method,
-            certainty=certainty,
-            epsilon=epsilon,
-            problems=self.diagnostics.problems,
-            notes=self.diagnostics.order_notes,
-            ends=self.ends,
-        )
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file, in the format of docs/reference/posterior-file.md.
@@ -602,6 +623,41 @@ class Posterior(FrozenRecord):
         matrix[:, first, second], matrix[:, second, first] = upper, lower
         return matrix
 
+    def _chances(self, margin: float, width: float) -> Chances:
+        """Return P(row replaces column), and P(worth running), from the draws."""
+        if not (0 <= margin < 0.5 and 0 <= width < 1):
+            raise DataError(
+                f"margin={margin!r}, width={width!r}: expected at least 0, and below 0.5 and 1"
+            )
+        if not (margin or width):
+            no_ties = np.zeros((len(self.algorithms),) * 2)
+            return Chances(self.algorithms, self._everywhere, no_ties, self._is_undominated)
+        latest = vars(self).get("_latest_chances")  # verdicts and tables ask for the same
+        if latest is None or latest[0] != (margin, width):
+            n_draws = len(self.utilities if self.wins is None else self.wins)
+            chances = find_chances_of_curves(
+                self.algorithms, self.times, n_draws, self._draw_wins, margin, width
+            )
+            latest = vars(self)["_latest_chances"] = (margin, width), chances
+        return latest[1]
+
+    def _draw_wins(
+        self, draws: slice, first: NDArray[np.intp], second: NDArray[np.intp]
+    ) -> NDArray[Any]:
+        """Return draws of P(first beats second) of pairs, first < second (draws, times, pairs)."""
+        if self.wins is None:
+            curves = self.utilities[draws]
+            return expit(curves[..., first] - curves[..., second])
+        before = first * (2 * len(self.algorithms) - first - 1) // 2
+        return self.wins[draws][..., before + second - first - 1]
+
+    def _find_replaced(self, certainty: float, margin: float, width: float) -> NDArray[np.bool_]:
+        """Return a mask of the algorithms that a remaining algorithm replaces."""
+        check_certainty(certainty)
+        if len(self.algorithms) > MAX_FULL_ALGORITHMS and not (margin or width):
+            return eliminate((sure := self._everywhere_from(certainty)) >= certainty, sure)
+        return self._chances(margin, width).find_replaced(certainty)
+
     def _dominates(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
         """Return a matrix: true where row dominates column with the given certainty."""
         check_certainty(certainty)
@@ -609,13 +665,11 @@ class Posterior(FrozenRecord):
             raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
         return dominates(self._ahead, self._everywhere, certainty, elimination)
 
-    def _eliminate(self, certainty: float, elimination: Elimination) -> NDArray[np.bool_]:
-        """Return a mask of the algorithms that a remaining algorithm dominates."""
-        if len(self.algorithms) > MAX_FULL_ALGORITHMS and elimination == "joint":
-            check_certainty(certainty)
-            return eliminate((sure := self._everywhere_from(certainty)) >= certainty, sure)
-        sure = self._everywhere if elimination == "joint" else self._ahead.min(axis=0)
-        return eliminate(self._dominates(certainty, elimination), sure)
+    def _prob_dominates(self, elimination: Elimination) -> Floats:
+        """Return P(row dominates column): at all times, or at the worst one if pointwise."""
+        if elimination == "joint":
+            return self._everywhere
+        return self._ahead.min(axis=0) * ~np.eye(len(self.algorithms), dtype=bool)
 
     def _select(self, values: NDArray[Any], algorithm: str | None) -> NDArray[Any]:
         """Return the values of one algorithm, or of all if the algorithm is None."""

@@ -18,24 +18,21 @@ no correction for the number of stretches, of looks, or of times.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, stdtr
+from scipy.special import betainc, logsumexp, stdtr
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.e_values import lead_bets, log_mixture, score_bets
-from polarbear.inference.verdicts import Verdict
+from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, eliminate
+from polarbear.inference.e_values import find_heaviest, lead_bets, log_mixture, score_bets
+from polarbear.inference.verdicts import Verdict, pick_dominator
 from polarbear.priors.base import scale_times
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
-
-MAX_CELLS = 4_000_000
-"""The most (time, instance, pair) that are compared at once, which bounds memory."""
 
 MAX_RESAMPLED = 300_000_000
 """The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
@@ -79,12 +76,14 @@ class PairEvidence(NamedTuple):
     p_no_worse: Floats  # (S, n, n)
     p_better: Floats  # (n, n)
     lead: Floats  # (S, n, n): the mean lead of row, in standard errors
+    worse: Floats  # (S, n, n): log e-value that row is worse by more than the margin, if asked for
+    p_worse: Floats  # (S, n, n)
     instances: Floats  # (S, n, n): on which both are known on the whole stretch
     on_all_times: Floats  # (n, n): on which both are known at all times
 
     @classmethod
     def empty(cls, n_stretches: int, shape: tuple[int, int]) -> Self:
-        """Return the standing without any instance, of pairs with a row and a column."""
+        """Return the evidence without any instance, of pairs with a row and a column."""
         on_stretches = (n_stretches, *shape)
         return cls(
             no_worse=np.zeros(on_stretches),
@@ -94,29 +93,48 @@ class PairEvidence(NamedTuple):
             p_no_worse=np.ones(on_stretches),
             p_better=np.ones(shape),
             lead=np.zeros(on_stretches),
+            worse=np.zeros(on_stretches),
+            p_worse=np.ones(on_stretches),
             instances=np.zeros(on_stretches),
             on_all_times=np.zeros(shape),
         )
 
-    def proves(self, log_k: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def proves(self, log_k: Floats) -> tuple[Bools, Bools]:
         """Return masks of what e-values show: no worse on a stretch (S, n, n), better (n, n)."""
         return self.no_worse >= log_k, self.better >= log_k
 
-    def passes(self, level: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def passes(self, level: Floats) -> tuple[Bools, Bools]:
         """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
         return self.p_no_worse <= level, self.p_better <= level
 
-    def is_ahead_somewhere(self) -> NDArray[np.bool_]:
+    def shows_worse(self, log_k: Floats, level: Floats | None) -> Bools:
+        """Return a mask (n, n): row is worse by more than the margin on some stretch.
+
+        The mean of the e-values over stretches shows it, whatever their dependence; at an end that
+        was known, so does a p-value below its level divided by their number.
+        """
+        n_stretches = len(self.worse)
+        shown = logsumexp(self.worse, axis=0) - np.log(n_stretches) >= log_k
+        return shown if level is None else shown | (self.p_worse.min(axis=0) * n_stretches <= level)
+
+    def is_ahead_somewhere(self) -> Bools:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
-        return np.any(self.lead >= LIKELY_Z, axis=0)
+        ahead: Bools = np.any(self.lead >= LIKELY_Z, axis=0)
+        return ahead
 
 
 class Chances(NamedTuple):
-    """The probabilities that an algorithm replaces another one, and that it is worth running."""
+    """The probabilities of the claims of this module, and in which draws they hold."""
 
     algorithms: tuple[str, ...]
-    replaces: Floats  # (n, n): row replaces column
-    worth_running: Floats  # (n,): no other one replaces it
+    replaces: Floats  # (n, n): P(row replaces column)
+    tied: Floats  # (n, n): P(neither is worse than the other by more than the margin anywhere)
+    is_worth: Bools  # (draws, n): no other one replaces it
+
+    @property
+    def worth_running(self) -> Floats:
+        """P(no other algorithm replaces it), of each algorithm."""
+        return self.is_worth.mean(axis=0)
 
     def add_to(self, verdict: Verdict) -> Verdict:
         """Return the verdict with its probability, if the algorithm has runs."""
@@ -126,6 +144,60 @@ class Chances(NamedTuple):
             return verdict
         chance = self.replaces[rival, at] if verdict.kind == "dominated" else self.worth_running[at]
         return verdict._replace(probability=float(chance))
+
+    def find_replaced(self, certainty: float) -> Bools:
+        """Return a mask of the algorithms that one that stays replaces, with this certainty."""
+        return eliminate(self.replaces >= certainty, self.replaces)
+
+    def state_verdicts(self, certainty: float, margin: float | None) -> tuple[Verdict, ...]:
+        """Return the verdict about each algorithm: each claim has the certainty, or is none.
+
+        An algorithm that is tied with another one, and that no third one replaces, is called so:
+        which of the two is better on average may never be known.
+        """
+        out, worth = self.find_replaced(certainty), self.worth_running
+        tied = (self.tied >= certainty) & ~out & ~np.eye(len(out), dtype=bool)
+        verdicts: list[Verdict] = []
+        for k, name in enumerate(self.algorithms):
+            one = Verdict(name, "undecided", float(worth[k]), margin=margin)
+            by_others = float(self.replaces[~tied[k], k].sum())
+            if out[k]:
+                by = pick_dominator(self.replaces >= certainty, self.replaces, out, k)
+                sure = float(self.replaces[by, k])
+                one = one._replace(kind="dominated", rival=self.algorithms[by], probability=sure)
+            elif worth[k] >= certainty:
+                one = one._replace(kind="member")
+            elif tied[k].any() and by_others <= 1 - certainty:
+                rival = self.algorithms[int(np.argmax(np.where(tied[k], self.tied[k], -1.0)))]
+                one = one._replace(kind="equivalent", rival=rival)
+            elif len(self.algorithms) > 1:
+                chance = np.where(out, -0.5, self.replaces[:, k])
+                chance[k] = -1.0
+                one = one._replace(rival=self.algorithms[int(np.argmax(chance))])
+            verdicts.append(one)
+        return tuple(verdicts)
+
+
+class _ClaimCounts:
+    """Counts in how many draws each claim about each pair holds, and who is replaced in which."""
+
+    def __init__(self, algorithms: tuple[str, ...], n_draws: int) -> None:
+        n = len(algorithms)
+        self.algorithms = algorithms
+        self.replaces, self.tied = np.zeros((2, n, n))
+        self.is_replaced = np.zeros((n, n_draws), dtype=bool)
+
+    def add(self, first: Ints, second: Ints, no_worse: Any, better: Any) -> None:
+        """Add pairs, from masks (2, draws, pairs) of what holds for the first and the second."""
+        tied = (no_worse[0] & no_worse[1]).mean(axis=0)
+        for k, (row, column) in enumerate(((first, second), (second, first))):
+            replaces = no_worse[k] & better[k]
+            self.replaces[row, column] = replaces.mean(axis=0)
+            self.tied[row, column] = tied
+            np.logical_or.at(self.is_replaced, column, replaces.T)
+
+    def finish(self) -> Chances:
+        return Chances(self.algorithms, self.replaces, self.tied, ~self.is_replaced.T)
 
 
 def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) -> Chances:
@@ -148,26 +220,67 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
     drawn *= rankings.weight
     half_won, half_lost = rng.gamma(0.5, size=(2, n_draws, 1))
-    replaces, is_replaced = np.zeros((n, n)), np.zeros((n, n_draws), dtype=bool)
-    everything = slice(0, len(rankings.times))
+    everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-        holds = np.ones((2, n_draws, len(duels.first)), dtype=bool)
-        for stretch in [*stretches, everything]:
+
+        def draw_shares(stretch: slice, duels: Duels = duels) -> tuple[Floats, Floats]:
             won, lost, known = duels.share_results(stretch)
             total = drawn @ known + half_won + half_lost
-            won, lost = (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
-            for k, (own, other) in enumerate(((won, lost), (lost, won))):
-                if stretch is everything:
-                    holds[k] &= own > other
-                else:
-                    relative = (0.5 + margin) * own - (0.5 - margin) * other
-                    holds[k] &= np.maximum(relative, (own - other + margin) / 2) >= 0
-        for k, (row, column) in enumerate(
-            ((duels.first, duels.second), (duels.second, duels.first))
-        ):
-            replaces[row, column] = holds[k].mean(axis=0)
-            np.logical_or.at(is_replaced, column, holds[k].T)
-    return Chances(rankings.algorithms, replaces, 1 - is_replaced.mean(axis=1))
+            return (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
+
+        no_worse = np.ones((2, n_draws, len(duels.first)), dtype=bool)
+        for stretch in stretches:
+            won, lost = draw_shares(stretch)
+            no_worse &= _is_no_worse(won, lost, margin)
+        won, lost = draw_shares(everything)
+        tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
+    return tally.finish()
+
+
+def find_chances_of_curves(
+    algorithms: tuple[str, ...],
+    times: Floats,
+    n_draws: int,
+    draw_wins: Callable[[slice, Ints, Ints], NDArray[Any]],
+    margin: float = 0.1,
+    width: float = 0.1,
+) -> Chances:
+    """Return the probabilities of the claims of this module, by draws of win probabilities.
+
+    ``draw_wins``: a function of a slice of draws and of pairs (first, second) that returns
+    P(first beats second) (draws, times, pairs). A model of rankings says nothing of ties, so every
+    duel is decided: worse by more than the margin is a share of wins below 1/2 - m on a stretch.
+    Ties in the data make that harder to exceed, never easier.
+    """
+    stretches, n = find_stretches(times, width), len(algorithms)
+    first, second = np.triu_indices(n, 1)
+    most = max(50, MAX_RESAMPLED // max(1, len(first) * len(times)))
+    chosen = slice(0, n_draws, max(1, -(-n_draws // most)))
+    n_chosen = len(range(n_draws)[chosen])
+    tally, step = _ClaimCounts(algorithms, n_chosen), max(1, MAX_CELLS // (n_chosen * len(times)))
+    for low in range(0, len(first), step):
+        pairs = first[low : low + step], second[low : low + step]
+        wins = draw_wins(chosen, *pairs)
+        sums = np.zeros((len(times) + 1, *wins.shape[::2]))
+        np.cumsum(wins.swapaxes(0, 1), axis=0, out=sums[1:])
+        no_worse = np.ones((2, n_chosen, len(pairs[0])), dtype=bool)
+        for stretch in stretches:
+            won = (sums[stretch.stop] - sums[stretch.start]) / (stretch.stop - stretch.start)
+            no_worse &= _is_no_worse(won, 1 - won, margin)
+        won = sums[-1] / len(times)
+        tally.add(*pairs, no_worse, (won > 0.5, won < 0.5))
+    return tally.finish()
+
+
+def _is_no_worse(won: Floats, lost: Floats, margin: float) -> Bools:
+    """Return masks (2, ...): by (1), the first and the second are not worse by more than m."""
+    return np.stack(
+        [
+            np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
+            >= -1e-12
+            for own, other in ((won, lost), (lost, won))
+        ]
+    )
 
 
 def compare_on_stretches(
@@ -175,68 +288,87 @@ def compare_on_stretches(
     margin: float = 0.1,
     width: float = 0.1,
     heaviest: float | None = None,
+    *,
+    both_sides: bool = False,
 ) -> PairEvidence:
-    """Return how each algorithm stands against each other one.
+    """Return how each algorithm stands against each other one; with ``both_sides``, if it is worse.
 
     An instance is one bet. Repetitions of it share the bet, and weights are relative to the
     ``heaviest`` one (by default the largest weight, at least 1), as in ``count_outcomes``.
 
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0]] * 19 + [[-0.2, 0.0]])
-    >>> standing = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
-    >>> no_worse, better = standing.proves(np.log(20) * np.ones((2, 2)))
+    >>> evidence = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
+    >>> no_worse, better = evidence.proves(np.log(20) * np.ones((2, 2)))
     >>> bool(no_worse[:, 0, 1].all() and better[0, 1])
     True
     """
     n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
-    standing = PairEvidence.empty(len(stretches), (n, n))
+    evidence = PairEvidence.empty(len(stretches), (n, n))
     for duels in _compare_pairs(rankings, heaviest, stretches):
-        for is_second, at in enumerate(((duels.first, duels.second), (duels.second, duels.first))):
-            weigh(standing, at, duels, stretches, margin, of_second=bool(is_second))
-    return standing
+        both = (duels.first, duels.second), (duels.second, duels.first)
+        weigh(evidence, both, Tally.of(duels, stretches), margin, both_sides=both_sides)
+    return evidence
 
 
 def weigh(
-    standing: PairEvidence,
-    at: tuple[Ints, Ints],
-    duels: Duels,
-    stretches: list[slice],
+    evidence: PairEvidence,
+    both: tuple[tuple[Ints, Ints], tuple[Ints, Ints]],
+    tally: Tally,
     margin: float,
     *,
-    of_second: bool,
+    both_sides: bool = False,
 ) -> None:
-    """Set the standing of the first of each pair, or of the second one, at a row and a column."""
-    for s, stretch in enumerate(stretches):
-        counts = duels.count_results(stretch)
-        own = counts.swapaxes(1, 2) if of_second else counts
-        _weigh_stretch(standing, (s, *at), own, margin)
-    leads = duels.count_leads()
-    payoff = np.linspace(-1, 1, leads.shape[1]) * (-1 if of_second else 1)
-    standing.better[at] = _log_wealth(leads, payoff, *_lead_bets())
-    standing.t_better[at], standing.p_better[at] = _test(leads, payoff / 2, 0.5)
-    standing.on_all_times[at] = leads.sum(axis=1)
+    """Set the evidence of the first of each pair, and of the second one, at its row and column."""
+    for s, counts in enumerate(tally.results):
+        share = np.linspace(0, 1, counts.shape[1])
+        won, lost = np.repeat(share, len(share)), np.tile(share, len(share))
+        cells = counts.reshape(len(counts), -1)
+        for at, own in zip(both, ((won, lost), (lost, won)), strict=True):
+            weigh_stretch(evidence, (s, *at), cells, *own, margin, both_sides=both_sides)
+    payoff = np.linspace(-1, 1, tally.leads.shape[1])
+    for at, own in zip(both, (payoff, -payoff), strict=True):
+        evidence.better[at] = _log_wealth(tally.leads, own, *_lead_bets())
+        evidence.t_better[at], evidence.p_better[at] = _test(tally.leads, own / 2, 0.5)
+        evidence.on_all_times[at] = tally.leads.sum(axis=1)
 
 
-def _weigh_stretch(
-    standing: PairEvidence, at: tuple[int, Ints, Ints], counts: Floats, m: float
+def weigh_stretch(
+    evidence: PairEvidence,
+    at: tuple[int, Ints, Ints],
+    counts: Floats,
+    won: Floats,
+    lost: Floats,
+    m: float,
+    *,
+    both_sides: bool,
 ) -> None:
-    """Set what ``counts`` (pairs, wins, losses) say of some pairs on a stretch."""
-    share = np.linspace(0, 1, counts.shape[1])
-    won, lost = share[:, None], share[None, :]
-    counts, lead = counts.reshape(len(counts), -1), won - lost
-    relative, absolute = (0.5 + m) * won - (0.5 - m) * lost, lead / 2 + m / 2
+    """Set what a stretch says of some pairs.
+
+    ``counts`` (pairs, cells): the instances of each share ``won`` and ``lost`` (cells,) of times.
+    """
+    lead = won - lost
+    t, p = _test(counts, lead / 2, 0.5)
+    evidence.lead[at], evidence.instances[at] = t, counts.sum(axis=1)
     if m == 0:
-        standing.no_worse[at] = _log_wealth(counts, lead, *_lead_bets())
-    else:
-        standing.no_worse[at] = np.logaddexp(
-            _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
-            _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
-        ) - np.log(2)
-    first, second = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
-    standing.t_no_worse[at] = np.maximum(first[0], second[0])
-    standing.p_no_worse[at] = np.minimum(first[1], second[1])
-    standing.lead[at] = _test(counts, lead / 2, 0.5)[0]
-    standing.instances[at] = counts.sum(axis=1)
+        evidence.no_worse[at] = _log_wealth(counts, lead, *_lead_bets())
+        evidence.t_no_worse[at], evidence.p_no_worse[at] = t, p
+        return
+    relative, absolute = (0.5 + m) * won - (0.5 - m) * lost, lead / 2 + m / 2
+    evidence.no_worse[at] = np.logaddexp(
+        _log_wealth(counts, relative, *score_bets(0.5 - m, m)),
+        _log_wealth(counts, absolute, *score_bets(0.5 - m / 2, m / 2)),
+    ) - np.log(2)
+    (t1, p1), (t2, p2) = _test(counts, relative, 0.5 - m), _test(counts, absolute, 0.5 - m / 2)
+    evidence.t_no_worse[at], evidence.p_no_worse[at] = np.maximum(t1, t2), np.minimum(p1, p2)
+    if both_sides:  # worse: neither of (1) is above 0
+        evidence.worse[at] = np.minimum(
+            _log_wealth(counts, -relative, *score_bets(0.5 + m, m)),
+            _log_wealth(counts, -absolute, *score_bets(0.5 + m / 2, m / 2)),
+        )
+        evidence.p_worse[at] = np.maximum(
+            _test(counts, -relative, 0.5 + m)[1], _test(counts, -absolute, 0.5 + m / 2)[1]
+        )
 
 
 def _lead_bets() -> tuple[Floats, Floats]:
@@ -338,14 +470,88 @@ class Duels(NamedTuple):
         return total.reshape(-1, size + 1)[:, :size].astype(float)
 
 
+class Tally(NamedTuple):
+    """On how many instances the first of each of K pairs had which results; tallies add up."""
+
+    results: tuple[Floats, ...]  # of each stretch (K, wins, losses)
+    leads: Floats  # (K, 2 T + 1): wins less losses at all times, from -T to T
+
+    @classmethod
+    def of(cls, duels: Duels, stretches: list[slice]) -> Self:
+        """Return the tally of some duels."""
+        return cls(tuple(duels.count_results(one) for one in stretches), duels.count_leads())
+
+    def join(self, other: Self) -> Self:
+        """Return the tally of the duels of both."""
+        results = zip(self.results, other.results, strict=True)
+        return type(self)(tuple(own + more for own, more in results), self.leads + other.leads)
+
+
+class PairTables(NamedTuple):
+    """The results of one pair on each instance and stretch, as counts of cells (won, lost)."""
+
+    instances: tuple[str, ...]
+    cells: list[Floats]  # (I, cells) of each stretch
+    won: list[Floats]  # (cells,): the shares of times that the first of the pair wins
+    lost: list[Floats]
+
+    @classmethod
+    def of(cls, rankings: Rankings, first: str, second: str, width: float = 0.1) -> Self:
+        """Return the results of a pair; an instance with repetitions has a share in each cell."""
+        pair = rankings.among([first, second])
+        stretches = find_stretches(pair.times, width)
+        tables = cls(pair.instances, [], [], [])
+        for duels in _compare_pairs(pair, None, stretches):
+            for stretch in stretches:
+                won, lost, known = duels.share_results(stretch)
+                found = np.column_stack([won, lost])[known[:, 0] > 0]
+                values, cell = np.unique(found, axis=0, return_inverse=True)
+                table = np.zeros((len(pair.instances), len(values)))
+                used = known[:, 0] > 0
+                at = pair.instance[used], cell.ravel()
+                np.add.at(table, at, duels.weight[used])
+                is_first = pair.algorithms.index(first) == 0
+                tables.cells.append(table)
+                tables.won.append(values[:, 0 if is_first else 1])
+                tables.lost.append(values[:, 1 if is_first else 0])
+        return tables
+
+    @classmethod
+    def of_wins(cls, n: int) -> Self:
+        """Return tables at one time of n instances, with a cell for a loss and one for a win."""
+        return cls(
+            tuple(map(str, range(n))),
+            [np.zeros((n, 2))],
+            [np.array([0.0, 1.0])],
+            [np.array([1.0, 0.0])],
+        )
+
+    @property
+    def leads(self) -> list[Floats]:
+        """The share of times won less that of times lost, (I,) on each stretch."""
+        parts = zip(self.cells, self.won, self.lost, strict=True)
+        return [cells @ (won - lost) for cells, won, lost in parts]
+
+    def count_all(self) -> list[Floats]:
+        """Return the counts (1, cells) of all instances on each stretch."""
+        return [cells.sum(axis=0, keepdims=True) for cells in self.cells]
+
+    def weigh(self, counts: list[Floats], margin: float) -> PairEvidence:
+        """Return how the first stands against the second, by counts (rows, cells): (S, rows, 1)."""
+        rows = len(counts[0])
+        evidence = PairEvidence.empty(len(counts), (rows, 1))
+        at = np.arange(rows), np.zeros(rows, dtype=np.intp)
+        for s, (count, won, lost) in enumerate(zip(counts, self.won, self.lost, strict=True)):
+            weigh_stretch(evidence, (s, *at), count, won, lost, margin, both_sides=True)
+        return evidence
+
+
 def _compare_pairs(
     rankings: Rankings, heaviest: float | None, stretches: list[slice]
 ) -> Iterator[Duels]:
     """Yield the duels of all pairs, as many pairs at once as memory allows."""
     n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
-    if heaviest is None:
-        totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
-        heaviest = max(1.0, float(totals.max()))
+    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
     place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
     compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
     place[:, compared, rankings.algorithm] = rankings.position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -171,19 +172,31 @@ class Ribbon(FrozenRecord):
         return (where - edges[0]) / (edges[-1] - edges[0])
 
     def describe(self) -> str:
-        """Return what to run over time in words: the text for those who do not see the picture."""
-        leads = self.leads
-        if not leads:
+        """Return what to run over time in words: the text for those who do not see the picture.
+
+        Where algorithms alternate because they are close, stretches without a certain leader are
+        one.
+        """
+        if not self.algorithms:
             return "nothing is known yet"
-        parts: list[str] = []
-        for k, one in enumerate(leads):
-            sure = format_share_range(one.least, one.most)
-            sure += "" if one.is_certain else ", not certain"
-            until = ""
-            if k + 1 < len(leads):
-                until = f" up to {format_range(one.stop, one.stop, self.clock)}"
-            parts.append(f"{escape_text(self.algorithms[one.algorithm])}{until} ({sure})")
+        parts, leads = list[str](), self.leads
+        for is_certain, group in groupby(range(len(leads)), lambda k: leads[k].is_certain):
+            at = list(group)
+            near = [one.algorithm for one in leads[max(at[0] - 1, 0) : at[-1] + 2]]
+            alternate = not is_certain and len(set(near)) < len(near)
+            stretches = [at] if alternate else [[k] for k in at]
+            parts += (self._describe_stretch([leads[k] for k in one]) for one in stretches)
         return ", then ".join(parts)
+
+    def _describe_stretch(self, leads: Sequence[Lead]) -> str:
+        """Return the leaders of a stretch of time, its end and their probabilities in words."""
+        names = dict.fromkeys(escape_text(self.algorithms[one.algorithm]) for one in leads)
+        sure = format_share_range(min(one.least for one in leads), max(one.most for one in leads))
+        sure += "" if leads[0].is_certain else ", not certain"
+        stop, until = leads[-1].stop, ""
+        if leads[-1].last < len(self.times) - 1:
+            until = f" up to {format_range(stop, stop, self.clock)}"
+        return f"{' or '.join(names)}{until} ({sure})"
 
     def describe_when(self, algorithm: int) -> str:
         """Return when an algorithm is most likely the best, in a few words; "" if never.

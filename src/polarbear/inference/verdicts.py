@@ -37,6 +37,10 @@ Kind = Literal[
 ]
 
 
+MIN_LIKELY = 0.8
+"""From this probability on, a claim that is not certain is called likely."""
+
+
 class Unsettled(NamedTuple):
     """The pairs of an algorithm that are not settled, and the forecast of what settles them.
 
@@ -131,6 +135,34 @@ class Verdict(NamedTuple):
         """Whether the algorithm is neither dominated nor removed."""
         return self.kind not in ("dominated", "removed")
 
+    @property
+    def prob_worth(self) -> float | None:
+        """P(it is worth running); of a dominated one at most, as another rival may replace it."""
+        if self.kind == "dominated" and self.probability is not None:
+            return 1 - self.probability
+        return self.probability
+
+    @property
+    def names_rival(self) -> bool:
+        """Whether an undecided algorithm is called likely replaceable, by its rival."""
+        unlikely = self.probability is not None and self.probability < 1 - MIN_LIKELY
+        return self.kind == "undecided" and self.margin is not None and unlikely
+
+    @property
+    def stance(self) -> str:
+        """What is said of the algorithm in a word or two, without probability and rival.
+
+        >>> Verdict("CSA", "undecided", 0.9, margin=0.1).stance, Verdict("CSA", "member").stance
+        ('likely worth running', 'a member')
+        """
+        if self.kind == "undecided" and self.margin is not None and self.probability is not None:
+            likely = "likely worth running" if self.probability > MIN_LIKELY else "open"
+            return "likely replaceable" if self.names_rival else likely
+        words = {"member": "a member", "equivalent": "equivalent to another"}
+        if self.margin is not None and (self.kind != "equivalent" or self.during is None):
+            words = {"member": "worth running", "dominated": "replaceable", "equivalent": "tied"}
+        return words.get(self.kind, self.kind)
+
     def brief(self) -> str:
         """Return the verdict and its probability in a few words, without the algorithm's name.
 
@@ -160,11 +192,12 @@ class Verdict(NamedTuple):
         if self.margin is None:
             return f"undecided ({format_probability(probability)} that it is a member)"
         rival = escape_text(self.rival or "")
-        if probability < 0.2:
+        if self.names_rival:
             likely = f"likely replaceable by {rival} ({format_probability(1 - probability)})"
             return likely if self.proof is None else f"{likely}, proof {100 * self.proof:.0f} %"
         sure = f" ({format_probability(probability)})"
-        return f"likely worth running{sure}" if probability > 0.8 else f"open: worth running{sure}"
+        is_likely = probability > MIN_LIKELY
+        return f"{'likely' if is_likely else 'open:'} worth running{sure}"
 
     def claim(self) -> str:
         """Return the name, verdict and probability in words, without rivals and forecast.
@@ -211,7 +244,7 @@ def format_probability(probability: float) -> str:
 
 
 class Claims(NamedTuple):
-    """The claims about pairs of algorithms that are certain, by a posterior or by e-values."""
+    """The claims about pairs of algorithms that a posterior makes certain."""
 
     algorithms: Sequence[str]
     times: Sequence[float] | Floats
@@ -314,12 +347,11 @@ def compare_readings(
     'status'.
     """
     why = describe_unstated(ends)
-    words = {"member": "a member", "equivalent": "equivalent to another"}
     differing = [
-        f"{escape_text(one.algorithm)} is {words.get(one.kind, one.kind)} if they finished by "
-        f"themselves, and {words.get(other.kind, other.kind)} if they were cut"
+        f"{escape_text(one.algorithm)} is {one.stance} if they finished by themselves, and "
+        f"{other.stance} if they were cut"
         for one, other in zip(finished, cut, strict=True)
-        if one.kind != other.kind
+        if one.stance != other.stance
     ]
     more = f"; and {len(differing) - 4} more differ" if len(differing) > 4 else ""
     changes = "; ".join(differing[:4]) + more

@@ -1,4 +1,4 @@
-"""Write the status of a race for programs: one line of JSON whenever there is news."""
+"""Write the status of a race for programs: a line of JSON for each decision and other news."""
 
 import json
 import time
@@ -24,11 +24,13 @@ def _finite(value: Any) -> Any:
 
 def make_line_writer(write: Callable[[str], object]) -> Callable[[RaceStatus], None]:
     """Return a progress function that writes a JSON line whenever there is news."""
-    pace = Pace()
+    pace, n_rounds = Pace(), 0
 
     def watch(status: RaceStatus) -> None:
+        nonlocal n_rounds
         pace.record(time.monotonic(), status.n_runs)
-        if status.news or status.ended:
+        is_decided, n_rounds = status.counts.rounds > n_rounds, status.counts.rounds
+        if status.news or is_decided or status.ended:
             write(json.dumps(to_line(status, pace), ensure_ascii=False, allow_nan=False))
 
     return watch

@@ -40,7 +40,7 @@ def get_posterior(source: PosteriorSource) -> Posterior | None:
     )
 
 
-def get_cast(source: PosteriorSource, certainty: float = 0.99) -> Cast:
+def get_cast(source: PosteriorSource, certainty: float = 0.95) -> Cast:
     """Return all algorithms, also eliminated and removed ones, and which are in the Pareto set."""
     if isinstance(source, Posterior):
         return Cast.of(source.algorithms, source.pareto(certainty))

@@ -75,7 +75,7 @@ class Pairs(FrozenRecord):
 
 
 def pairs_data(
-    source: PosteriorSource, time: float | None = None, *, certainty: float = 0.99
+    source: PosteriorSource, time: float | None = None, *, certainty: float = 0.95
 ) -> Pairs:
     """Compute P(row ahead of column) at one time, or at all times jointly.
 
@@ -129,7 +129,7 @@ def pairs(
     time: float | None = None,
     ax: Axes | None = None,
     *,
-    certainty: float = 0.99,
+    certainty: float = 0.95,
     columns: Columns = 1,
 ) -> Axes:
     """Draw all pairs as a matrix of P(row ahead of column), at one time or at all times.

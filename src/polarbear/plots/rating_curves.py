@@ -73,7 +73,7 @@ def ratings_data(
     *,
     level: float = 0.95,
     truth: ArrayLike | None = None,
-    certainty: float = 0.99,
+    certainty: float = 0.95,
 ) -> RatingCurves:
     """Compute mean ratings over time and their credible intervals.
 
@@ -143,7 +143,7 @@ def ratings(
     *,
     level: float = 0.95,
     truth: ArrayLike | None = None,
-    certainty: float = 0.99,
+    certainty: float = 0.95,
     highlight: Iterable[str] = (),
     time: TimeScale = "auto",
     columns: Columns = 1,
@@ -223,7 +223,7 @@ def rating_panels(
     algorithms: Iterable[str] = (),
     *,
     level: float = 0.95,
-    certainty: float = 0.99,
+    certainty: float = 0.95,
     time: TimeScale = "auto",
     columns: Columns = 2,
 ) -> list[Axes]:

@@ -8,6 +8,7 @@ from polarbear._text import format_time
 from polarbear.data.colours import TEXT_COLOUR
 from polarbear.inference.ribbon import CERTAIN, Ribbon
 from polarbear.inference.ribbon_pictures import (
+    CAPTION,
     UNCERTAIN_NOTE,
     blend,
     choose_ink,
@@ -121,7 +122,7 @@ def ribbon(
         )
     _label_cells(ax, data, edges)
     style = {"transform": ax.transAxes, "va": "bottom", "fontsize": TICK_FONT_POINTS}
-    ax.text(0.0, 1.05, "What to run if you stop here", color=TEXT_COLOUR, **style)
+    ax.text(0.0, 1.05, CAPTION, color=TEXT_COLOUR, **style)
     if (data.probability[:, 0] < CERTAIN).any():
         style["fontsize"] = NOTE_FONT_POINTS
         ax.text(1.0, 1.05, f"hatched: {UNCERTAIN_NOTE}", ha="right", color=NOTE_COLOUR, **style)

@@ -80,7 +80,7 @@ def values_data(
     preference: Preference | Callable[[Floats], ArrayLike] | None = None,
     *,
     level: float = 0.95,
-    certainty: float = 0.99,
+    certainty: float = 0.95,
 ) -> Values:
     """Compute the posterior distributions of values under a preference, as ``select`` does.
 
@@ -158,7 +158,7 @@ def values(
     ax: Axes | None = None,
     *,
     level: float = 0.95,
-    certainty: float = 0.99,
+    certainty: float = 0.95,
     columns: Columns = 1,
 ) -> Axes:
     """Draw the value of each algorithm under a preference, one row each, the best on top.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
+from polarbear.data.time_axis import MIN_LOG_RATIO
 from polarbear.errors import DataError
 from polarbear.priors.hyper import Hyper
 
@@ -41,7 +42,7 @@ def scale_times(times: Floats, warp: Warp = "auto") -> Floats:
     if warp not in ("auto", "linear", "log"):
         raise DataError(f"warp={warp!r}: expected 'auto', 'linear' or 'log'")
     if warp == "auto":
-        warp = "log" if times[0] > 0 and times[-1] >= 100 * times[0] else "linear"
+        warp = "log" if times[0] > 0 and times[-1] >= MIN_LOG_RATIO * times[0] else "linear"
     if warp == "log":
         if times[0] <= 0:
             raise DataError("warp='log' needs times above 0: start later, or use warp='linear'")

@@ -136,6 +136,12 @@ def is_margin(value: object) -> bool:
     return value == 0 or is_between(value, 0, 0.5)
 
 
+def check_width(value: object) -> tuple[bool, str]:
+    """Return whether a value can be the width of a stretch of time, and what is expected."""
+    fits = value == 0 or is_between(value, 0, 1)
+    return fits, "a share of the time axis, at least 0 and below 1"
+
+
 def is_between(value: object, above: float = -float("inf"), below: float = float("inf")) -> bool:
     """Return whether a value is a number between two others, without them."""
     return isinstance(value, Real) and above < float(value) < below

@@ -6,7 +6,11 @@ from math import inf, isfinite
 from typing import Any, NamedTuple, Self
 
 from polarbear.data.names import natural_sort_key
+from polarbear.inference.e_values import multiplicity
 from polarbear.inference.verdicts import Verdict
+
+HALF_ON_THE_WAY = 120
+"""The number of instances with which half of the error of a race is for proofs on the way."""
 
 Pair = tuple[str, str]
 """Two algorithms, in their canonical order."""
@@ -56,11 +60,25 @@ class Shares(NamedTuple):
     """The shares of the error for looks on the way, and for the one test of this look.
 
     Without a known end, all of it is for e-values, which may be looked at at any time. With one,
-    half of it is for a test at the end, which needs fewer instances.
+    a part of it is for a test at the end, which needs fewer instances.
     """
 
     on_the_way: float = 1.0
     now: float = 0.0
+
+    @classmethod
+    def at_end_of(cls, n: int, earlier_ends: int = 0) -> Self:
+        """Return the shares at the end of a race that had a list of ``n`` instances at its start.
+
+        With few instances hardly anything can be proven on the way, and most of the error is for
+        the test at the end; with many it is the other way round. Of the part for the end, nine
+        tenths are for the first one, and the rest is for further ones, if instances are added.
+
+        >>> print("{:.2f} {:.2f}".format(*Shares.at_end_of(12)))
+        0.09 0.82
+        """
+        on_the_way = n / (n + HALF_ON_THE_WAY)
+        return cls(on_the_way, (1 - on_the_way) / multiplicity(1, earlier_ends))
 
 
 class Forecast(NamedTuple):
@@ -68,6 +86,8 @@ class Forecast(NamedTuple):
 
     >>> print(Forecast((0.2, 3, 9), (0.4, 6, 18)))
     about 3 more instances (1 to 9), 6 runs (1 to 18)
+    >>> print(Forecast((1, 63, 3e6), (1, 130, inf)))
+    about 63 more instances (1 to more than 100,000), 130 runs (1 to endlessly many)
     """
 
     instances: tuple[float, float, float]
@@ -127,8 +147,14 @@ def all_pairs(names: Iterable[str]) -> list[Pair]:
     return [(a, b) for k, a in enumerate(ordered) for b in ordered[k + 1 :]]
 
 
+MAX_FORECAST = 100_000
+"""The largest number of a forecast that is written in digits; nobody waits for more."""
+
+
 def _format_number(number: float) -> str:
-    return f"{number:,.0f}" if isfinite(number) else "endlessly many"
+    if number > MAX_FORECAST:
+        return f"more than {MAX_FORECAST:,}" if isfinite(number) else "endlessly many"
+    return f"{number:,.0f}"
 
 
 def _plural_s(number: float) -> str:

@@ -143,7 +143,7 @@ class Model:
         """Return options for ``polarbear.fit``; the defaults if the race has a custom function."""
         model = Model() if self.function else self
         named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
-        return {**named, **dict(model.options), **model.rank_options()}
+        return {**named, **dict(model.options)}
 
     @property
     def heaviest(self) -> float | None:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from polarbear.data.run import Status
-from polarbear.inference.e_values import multiplicity
 from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import RunId, derive_seed
 from polarbear.racing.run_sets import PairSet
@@ -24,6 +23,7 @@ class Pool:
     not_extendable: PairSet = field(default_factory=PairSet)  # algorithm, instance
     backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
     next_cached: Counter[str] = field(default_factory=Counter)  # place in `order` to consider next
+    listed_first: int = 0  # how many there were to draw from when the first was used
     ends: list[int] = field(default_factory=list)  # of how many instances each end had used all
 
     @property
@@ -51,6 +51,7 @@ class Pool:
     def use(self, instance: str) -> None:
         """Move an instance from the unused to the used ones, unless it was used before."""
         if instance not in self.used:
+            self.listed_first = self.listed_first or len(self.unused.keys() | {instance})
             self.unused.pop(instance, None)
             self.used[instance] = len(self.order)
             self.order.append(instance)
@@ -86,18 +87,14 @@ class Pool:
     def error_shares(self, *, endless: bool) -> Shares:
         """Return the shares of the error for e-values, and for one test at this look.
 
-        Half of the error is for a test when all instances are used. Of that half, nine tenths are
-        for the first such end, and the rest is for further ones, if instances are added.
-
         >>> Pool().error_shares(endless=True)
         Shares(on_the_way=1.0, now=0.0)
-        >>> round(Pool().error_shares(endless=False).now, 3)
-        0.45
         """
-        if endless or self.unused:
-            return Shares(1.0 if endless else 0.5)
+        if endless:
+            return Shares()
         earlier = len(self.ends) - (self.ends[-1:] == [len(self.order)])
-        return Shares(0.5, 0.5 / multiplicity(1, earlier))
+        shares = Shares.at_end_of(self.listed_first or len(self.unused), earlier)
+        return shares._replace(now=0.0) if self.unused else shares
 
     def withdraw(self, pairs: Iterable[tuple[str, str]], dropped: Iterable[str]) -> None:
         """Forget what was observed of pairs (algorithm, instance), and exclude instances."""

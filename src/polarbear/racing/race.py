@@ -62,13 +62,12 @@ from polarbear.racing.progress import DecisionInput
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import check_storable, recognise
-from polarbear.racing.race_texts import RaceTexts
 from polarbear.racing.snapshot import StoredRuns, encode_snapshot
 from polarbear.racing.state import State, apply, start_state
-from polarbear.racing.status import RaceStatus, list_verdicts
+from polarbear.racing.status import RaceStatus, list_verdicts, render_race
 
 
-class Race(RaceTexts):
+class Race:
     """A race of algorithms, which ends when the anytime Pareto set is settled.
 
     Parameters
@@ -537,6 +536,15 @@ class Race(RaceTexts):
     def verdicts(self) -> list[Verdict]:
         """Return the verdict about each algorithm: candidates, then eliminated and removed ones."""
         return list_verdicts(self._state)
+
+    def __str__(self) -> str:
+        return str(self.status.with_best(self.posterior))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return render_race(str(self), self.status.with_best(self.posterior).ribbon)
 
     def _begin(self, started: Started) -> None:
         self._state: State = start_state(started)

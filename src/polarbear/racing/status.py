@@ -6,11 +6,14 @@ A store writes it with each decision, so that reading it takes one row.
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import inf
 from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from polarbear._text import (
     escape_lines,
@@ -19,20 +22,23 @@ from polarbear._text import (
     format_duration,
     format_list,
     format_unit,
-    render_card,
+    round_time,
 )
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Status
+from polarbear.inference.posterior import Posterior
+from polarbear.inference.ribbon import Ribbon
+from polarbear.inference.ribbon_pictures import render_ribbon_svg
 from polarbear.inference.verdicts import Unsettled, Verdict, describe_shortage
 from polarbear.racing.codec import from_plain, to_plain
-from polarbear.racing.decisions import Forecast, pair
+from polarbear.racing.decisions import MAX_FORECAST, Forecast, pair
 from polarbear.racing.events import NO_INSTANCES, Started
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.ledger import Spent
 from polarbear.racing.state import State
 
-MAX_STATUS_LINES = 20
-"""The largest number of algorithms whose status is in the text of a store."""
+MAX_CLAIMS = 8
+"""The largest number of algorithms of which the same is known that have a line each."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,26 @@ class Counts(NamedTuple):
     since_decision: int
 
 
+Best = tuple[tuple[tuple[str, float], ...], ...]
+"""At each time, the algorithms that are most likely the best with their probabilities."""
+
+
+class Answer(NamedTuple):
+    """What to run now.
+
+    Attributes
+    ----------
+    chosen
+        With a question about a choice, the algorithms that are chosen at this stage.
+    best
+        At each time the candidates that are most likely the best, at most three, each with this
+        probability; empty as long as no posterior was made.
+    """
+
+    chosen: tuple[str, ...] = ()
+    best: Best = ()
+
+
 class RunCounts(NamedTuple):
     """The runs of each algorithm: made, wanted (requested, not arrived) and failed, and why."""
 
@@ -108,8 +134,8 @@ class RaceStatus:
         The times, direction, clock and model of the race, and its present question and budget.
     verdicts
         The verdict about every algorithm: candidates, then eliminated, then removed ones.
-    chosen
-        With a question about a choice, the algorithms that are chosen at this stage.
+    answer
+        What to run now.
     resolved
         Whether the relation of every pair is known, as far as the question asks for it.
     counts, runs
@@ -135,17 +161,20 @@ class RaceStatus:
     a is undecided: not settled with b
     >>> race.status.describe_spent(), race.status.describe_forecast()
     ('0 runs, 0', '')
+    >>> race.status.describe_round(), race.status.describe_run()
+    ('round 0: 0 runs, racing a, b', '')
+    >>> race.status.with_best(race.posterior).ribbon is None  # as long as nothing is decided
+    True
     >>> print(race.status)
     race of 2 algorithms after 0 rounds, 1 pair open
       racing      a, b
-      eliminated  none
       error       an algorithm that you would miss is ever dropped with probability at most 0.05
       spent       0 runs, 0
     """
 
     setup: Started
     verdicts: tuple[Verdict, ...]
-    chosen: tuple[str, ...]
+    answer: Answer
     resolved: bool
     counts: Counts
     runs: RunCounts
@@ -164,7 +193,7 @@ class RaceStatus:
         return cls(
             setup=state.setup,
             verdicts=tuple(list_verdicts(state)),
-            chosen=tuple(name for name in members.present() if name in members.chosen),
+            answer=Answer(tuple(k for k in members.present() if k in members.chosen)),
             resolved=state.resolved,
             counts=Counts(
                 rounds=progress.n_rounds,
@@ -186,6 +215,42 @@ class RaceStatus:
             ended=progress.ended,
             news=tuple(news),
         )
+
+    def with_best(self, posterior: Posterior | None) -> Self:
+        """Return the status with the candidates that are most likely the best at each time."""
+        if posterior is None or not self.is_about_set or not posterior.diagnostics.trusted:
+            return self
+        names = [name for name in posterior.algorithms if name in self.pareto]
+        at = [posterior.algorithms.index(name) for name in names]
+        leader = posterior.utilities[..., at].argmax(axis=-1) if names else np.zeros((1, 1))
+        best = np.stack([(leader == k).mean(axis=0) for k in range(len(names))], axis=-1)
+        ribbon = Ribbon.of(names, posterior.times, posterior.clock, best)
+        pairs = zip(ribbon.top.tolist(), ribbon.probability.round(4).tolist(), strict=True)
+        rows = (tuple(zip((names[k] for k in top), sure, strict=True)) for top, sure in pairs)
+        return replace(self, answer=self.answer._replace(best=tuple(rows)))
+
+    @property
+    def ribbon(self) -> Ribbon | None:
+        """What to run if you stop here; None as long as nothing is known."""
+        names = [*dict.fromkeys(name for row in self.answer.best for name, _ in row)]
+        if not names:
+            return None
+        best = np.zeros((len(self.answer.best), len(names)))
+        for t, row in enumerate(self.answer.best):
+            for name, sure in row:
+                best[t, names.index(name)] = sure
+        return Ribbon.of(names, np.array(self.setup.times), self.setup.clock, best)
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """With a question about a choice, the algorithms that are chosen at this stage."""
+        return self.answer.chosen
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of pairs that the question is about, settled or not."""
+        names, n_times = [one.algorithm for one in self.verdicts], len(self.setup.times)
+        return max(len(self.setup.question.undecided(names, n_times)), self.counts.open_pairs)
 
     @property
     def pareto(self) -> tuple[str, ...]:
@@ -237,17 +302,23 @@ class RaceStatus:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return render_status_card(str(self), self.verdicts)
+        return render_race(str(self), self.ribbon)
+
+    def describe_run(self) -> str:
+        """Return what to run now, in words; "" if nothing is known."""
+        ribbon = self.ribbon
+        if self.chosen or not self.is_about_set:
+            return format_list(self.chosen) if self.chosen else ""
+        if len(self.pareto) == 1 and len(self.verdicts) > 1:
+            return f"{escape_text(self.pareto[0])}, for any budget"
+        return "" if ribbon is None else ribbon.describe()
 
     def _list_facts(self) -> Iterator[tuple[str, str]]:
         """Yield facts about the race as a whole, as pairs of label and text."""
-        yield "remaining" if self.ended else "racing", format_list(self.pareto)
-        if self.chosen:  # for a known budget: no algorithm is eliminated
-            yield "chosen", format_list(self.chosen)
+        if self.counts.rounds:
+            yield from self._list_claims()
         else:
-            yield "eliminated", format_list(self.eliminated)
-        if self.removed:
-            yield "removed", format_list(self.removed)
+            yield "racing", format_list(self.pareto)
         yield "error", self.setup.question.describe()
         yield "spent", self.describe_spent()
         if self.counts.withdrawn:
@@ -256,7 +327,7 @@ class RaceStatus:
                 f"{format_count(self.counts.withdrawn, 'run')}, which are not counted",
             )
         if self.describe_forecast():
-            yield "to go", self.describe_forecast()
+            yield "to settle", self.describe_forecast()
         if self.ended:
             advice = "; with more of them the race goes on" if self.ended == NO_INSTANCES else ""
             yield "ended", f"{escape_text(self.ended)}{advice}"
@@ -265,6 +336,22 @@ class RaceStatus:
             number = format_count(self.runs.failed.get(name, 0), "run")
             why = f": {escape_lines(reasons[name])}" if name in reasons else ""
             yield "failed", f"{number} of {escape_text(name)}{why}"
+        if self.describe_run():
+            yield "run", self.describe_run()
+
+    def _list_claims(self) -> Iterator[tuple[str, str]]:
+        """Yield what is known of each algorithm: what is proven first, then what is likely."""
+        groups: dict[str, list[Verdict]] = {"proven": [], "settled": [], "likely": [], "open": []}
+        for one in self.verdicts:
+            groups.setdefault(_grade(one), []).append(one)
+        for label, verdicts in groups.items():
+            shown = verdicts if len(verdicts) <= MAX_CLAIMS else verdicts[: MAX_CLAIMS - 1]
+            for k, one in enumerate(shown):
+                if one.unsettled:  # that no instance is left is said once, of the race
+                    one = one._replace(unsettled=one.unsettled._replace(left=None))
+                yield "" if k else label, str(one)
+            if rest := [one.algorithm for one in verdicts[len(shown) :]]:
+                yield "", f"and {len(rest):,} more: {format_list(rest)}"
 
     def describe_spent(self) -> str:
         """Return as text the runs made, the runs requested if more, and the time spent."""
@@ -273,12 +360,25 @@ class RaceStatus:
         time = format_duration(self.spent.time, self.setup.clock)
         return f"{format_count(self.spent.runs, 'run')}{requested}, {time}"
 
+    def describe_round(self) -> str:
+        """Return the last decision as a line: the runs made, who races, and what is to go."""
+        forecast = self.describe_forecast()
+        return (
+            f"round {self.counts.rounds}: {self.spent.runs:,} runs, racing "
+            f"{format_list(self.pareto)}{f'; {forecast}' if forecast else ''}"
+        )
+
     def describe_forecast(self) -> str:
         """Return the forecast as text, and whether the instances suffice; "" without a forecast."""
         if not self.counts.open_pairs or self.forecast is None:
             return ""
-        needed = max(1.0, self.forecast.instances[1])
-        return f"{self.forecast}{describe_shortage(needed, self.counts.unused)}"
+        needed, runs = max(1.0, self.forecast.instances[1]), self.forecast.runs[1]
+        shortage = describe_shortage(needed, self.counts.unused)
+        if not runs < MAX_FORECAST:
+            return f"{self.forecast}{shortage}"
+        clock = self.setup.clock
+        time = round_time(max(1.0, runs) * self.setup.times[-1], clock, 2)
+        return f"{self.forecast}, at most {format_duration(time, clock)}{shortage}"
 
     # JSON
 
@@ -290,7 +390,7 @@ class RaceStatus:
         >>> RaceStatus.from_dict(status.to_dict()) == status
         True
         """
-        derived = ("pareto", "eliminated", "removed", "n_runs", "n_wanted")
+        derived = ("pareto", "eliminated", "removed", "chosen", "n_pairs", "n_runs", "n_wanted")
         return {**to_plain(self, named=True), **{name: getattr(self, name) for name in derived}}
 
     @classmethod
@@ -300,14 +400,24 @@ class RaceStatus:
         return from_plain(cls, {name: plain[name] for name in names})
 
 
+def _grade(verdict: Verdict) -> str:
+    """Return how well a verdict is known: proven, settled by a posterior, likely or open."""
+    if verdict.kind == "removed":
+        return "removed"
+    if verdict.kind == "member" and verdict.margin is not None:
+        return "likely"  # to keep an algorithm, likelihood is enough
+    if verdict.kind != "undecided":
+        return "settled" if verdict.margin is None else "proven"
+    sure = verdict.probability
+    return "open" if sure is None or verdict.margin is None or 0.2 <= sure <= 0.8 else "likely"
+
+
 def _list_store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, str]]:
     """Yield facts about a store and each algorithm in it, as pairs of label and text."""
     unit = f" of {format_unit(status.setup.clock)}" if format_unit(status.setup.clock) else ""
     times = f"{status.setup.direction} at {format_count(len(status.setup.times), 'time')}{unit}"
     yield "store", f"{escape_text(store.name)}: {format_count(status.n_runs, 'run')} made, {times}"
     yield "model", escape_text(str(status.setup.model))
-    for one in status.verdicts[:MAX_STATUS_LINES] if status.counts.rounds else ():
-        yield f"{escape_text(one.algorithm)}:", one.brief()
     pairs, runs = (
         format_count(status.counts.open_pairs, "pair"),
         format_count(status.n_wanted, "run"),
@@ -337,10 +447,10 @@ def _render_run_table(store: StoreFacts) -> list[str]:
     return rows
 
 
-def render_status_card(text: str, verdicts: Sequence[Verdict]) -> str:
-    """Return the HTML with which a notebook displays a race."""
-    rows = [[one.algorithm, one.kind, f"{one}."] for one in verdicts]
-    return render_card(text, ["algorithm", "verdict", "why"], rows)
+def render_race(text: str, ribbon: Ribbon | None) -> str:
+    """Return the HTML with which a notebook displays a race: its ribbon above a text."""
+    picture = "" if ribbon is None else render_ribbon_svg(ribbon)
+    return f'<div>{picture}<pre style="white-space: pre-wrap">{html.escape(text)}</pre></div>'
 
 
 def list_verdicts(state: State) -> list[Verdict]:

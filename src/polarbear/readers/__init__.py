@@ -16,6 +16,7 @@ from posixpath import dirname, splitext
 from typing import Any, Literal, NamedTuple, Unpack, overload
 
 from polarbear._text import format_count, format_list
+from polarbear.data.archives import Archives
 from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
 from polarbear.data.missing_columns import format_call
 from polarbear.data.names import suggest_name
@@ -33,8 +34,10 @@ from polarbear.readers.logs import read_logs
 from polarbear.readers.minizinc import read_minizinc
 from polarbear.readers.mlflow import read_mlflow
 from polarbear.readers.nevergrad import read_nevergrad
-from polarbear.readers.optuna import find_sqlite_path, find_studies, read_optuna
-from polarbear.readers.pair_tables import refuse_pairs
+from polarbear.readers.optuna import find_sqlite_path, find_studies, read_optuna, wrap_studies
+from polarbear.readers.pair_tables import read_pairs, refuse_pairs
+from polarbear.readers.point_archives import read_archives
+from polarbear.readers.ranking_tables import read_rankings
 from polarbear.readers.smac import read_smac
 from polarbear.readers.solved import read_solved
 from polarbear.readers.source import EXAMPLE_PATHS, Refused, RefusedIncomplete, Source, open_source
@@ -44,11 +47,15 @@ from polarbear.readers.timefold import read_timefold
 
 __all__ = [
     "FORMATS",
+    "Archives",
     "Format",
     "Refused",
     "Source",
     "example",
     "read",
+    "read_archives",
+    "read_pairs",
+    "read_rankings",
 ]
 
 
@@ -75,7 +82,7 @@ FORMATS = (
     Format("benchexec", "BenchExec results (XML)", read_benchexec),
     Format("benchopt", "benchopt results (Parquet or CSV)", read_benchopt),
     Format("nevergrad", "Nevergrad benchmark tables (CSV)", read_nevergrad),
-    Format("pairs", "pair tables, for which it names `pb.read_pairs`", refuse_pairs),
+    Format("pairs", "pair tables, for which it names `pb.readers.read_pairs`", refuse_pairs),
     Format("optuna", "Optuna studies (SQLite, journal, storage URL or Study objects)", read_optuna),
     Format("smac", "SMAC3 run histories (runhistory.json)", read_smac),
     Format("syne_tune", "Syne Tune experiments (metadata.json, results.csv.zip)", read_syne_tune),
@@ -190,7 +197,9 @@ def read(
     studies = find_studies(source)
     if studies is not None:
         _check_studies_options(format, own)
-        return _read_ends(_check_result(read_optuna(studies, **own), "the studies"), ended)
+        return _read_ends(
+            _check_result(read_optuna(wrap_studies(studies), **own), "the studies"), ended
+        )
     source = find_sqlite_path(source) or source
     if not isinstance(source, str | PathLike):
         if format is not None:

@@ -5,20 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from polarbear.data.parquet import ParquetColumns
-from polarbear.data.run import Direction
-from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, prefix_errors, resolve_direction
 from polarbear.readers.tables import open_parquet_files
 from polarbear.readers.trials import (
     Experiment,
-    ExperimentNaming,
     Report,
-    check_clock,
-    check_curve,
+    TrialOptions,
     get_member,
     leave_out_several_objectives,
-    make_runs,
+    make_trial_reader,
     parse_json,
     to_number,
     to_seconds,
@@ -48,43 +44,17 @@ class _CarpsTrial(NamedTuple):
     counts: bool
 
 
-def read_carps(
-    source: Source,
-    *,
-    direction: Direction | None = None,
-    clock: str = "evaluations",
-    names: str | None = None,
-    algorithm: str = "algorithm",
-    instance: str | Sequence[str] = "instance",
-    repetition: str | None = None,
-    value: str = COST,
-    chosen_by: str | None = None,
-    curve: str = "best",
-    partial: bool = False,
-) -> Runs:
-    """Read results of CARP-S: a ``trial_logs.jsonl`` for each run, or gathered logs in Parquet.
+def load_carps(source: Source, options: TrialOptions) -> list[Experiment]:
+    """Load results of CARP-S: a ``trial_logs.jsonl`` for each run, or gathered logs in Parquet.
 
-    Parameters
-    ----------
-    clock
-        "evaluations" is ``n_trials``, in which a lower budget is a part of a trial; "seconds"
-        counts from the first trial's start.
-    names
-        The meaning of the parts of the path of a run's folder. By default
-        ``.hydra/config.yaml`` names optimizer, task and seed; else the path does, as
-        ``runs/optimizer/benchmark/task/seed``.
-    algorithm, instance, repetition
-        By default optimizer_id, task_id and seed; there is benchmark_id as well.
-    value, chosen_by
-        The cost, or a number that trials store as ``additional_info``.
-    curve
-        "best" and "last" are the same here, since a trial has one cost. "final" is the trial that
-        ``chosen_by`` chooses, at the end of the run.
-    partial
-        Whether trials with less than the full budget count.
+    "evaluations" is ``n_trials``, in which a lower budget is a part of a trial; "seconds" counts
+    from the first trial's start. Labels are the paths of runs' folders. By default
+    ``.hydra/config.yaml`` names optimizer_id, task_id, benchmark_id and seed; else the path does,
+    as ``runs/optimizer/benchmark/task/seed``. Values are the cost, or a number that trials store
+    as ``additional_info``.
     """
     files = [file for file in source.files if file.rsplit("/", 1)[-1] == "trial_logs.jsonl"]
-    columns = value, chosen_by
+    columns, partial = (str(options.value), options.chosen_by), options.partial
     loaded = list[tuple[str, str, dict[str, Any], list[_CarpsTrial]]]()
     for file in files:
         with prefix_errors(file):
@@ -93,20 +63,20 @@ def read_carps(
             loaded.append((folder, file, _find_names(source, file), trials))
     if not files:
         loaded = _load_gathered(source, columns, partial)
-    check_clock(clock)
-    check_curve(curve, chosen_by)
-    resolve_direction(direction, "minimize")
+    options.check()
+    resolve_direction(options.direction, "minimize")
     several = [
         place for _, place, _, trials in loaded if any(isinstance(t.cost, list) for t in trials)
     ]
     leave_out_several_objectives(several, len(loaded), source.label)
-    experiments = [
-        _make_experiment(label, place, attributes, trials, clock)
+    return [
+        _make_experiment(label, place, attributes, trials, options.clock)
         for label, place, attributes, trials in loaded
         if place not in several
     ]
-    naming = ExperimentNaming(names, algorithm, instance, repetition)
-    return make_runs(experiments, naming, source, direction=None, clock=clock, curve=curve)
+
+
+read_carps = make_trial_reader(load_carps, value=COST)
 
 
 def _make_experiment(

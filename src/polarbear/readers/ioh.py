@@ -265,7 +265,7 @@ def _read_tables(source: Source, file: str) -> list[Table]:
             if objectives := [name for name in header if _OBJECTIVE.fullmatch(name)]:
                 raise DataError(
                     f"{where}: several objectives (raw_y, {format_list(objectives)}); read "
-                    "them with pb.read_archives"
+                    "them with pb.readers.read_archives"
                 )
             at_time, at_value = (
                 _find_column(header, names, where) for names in (_TIME_COLUMNS, _VALUE_COLUMNS)

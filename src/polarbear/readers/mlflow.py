@@ -7,7 +7,6 @@ from typing import Any
 
 from polarbear._text import format_list
 from polarbear.data.run import Direction, Status
-from polarbear.data.runs import Runs
 from polarbear.errors import DataError, warn
 from polarbear.readers.source import (
     Refused,
@@ -25,11 +24,9 @@ from polarbear.readers.sqlite_files import (
 )
 from polarbear.readers.trials import (
     Experiment,
-    ExperimentNaming,
     Report,
-    check_clock,
-    check_curve,
-    make_runs,
+    TrialOptions,
+    make_trial_reader,
     to_number,
     to_seconds,
     to_value,
@@ -84,53 +81,30 @@ class _LoggedRun:
     metrics: dict[str, list[_LoggedValue]] = field(default_factory=dict)
 
 
-def read_mlflow(
-    source: Source,
-    *,
-    direction: Direction | None = None,
-    clock: str = "steps",
-    names: str | None = None,
-    algorithm: str = "algorithm",
-    instance: str | Sequence[str] = "instance",
-    repetition: str | None = None,
-    value: str | None = None,
-    chosen_by: str | None = None,
-    curve: str = "best",
-) -> Runs:
-    """Read runs of MLflow from ``mlflow.db`` and from folders ``mlruns``.
+def load_mlflow(source: Source, options: TrialOptions) -> list[Experiment]:
+    """Load runs of MLflow from ``mlflow.db`` and from folders ``mlruns``.
 
-    Parameters
-    ----------
-    direction
-        Needed, since MLflow does not store it.
-    clock
-        "steps" that were logged with values, or "seconds" since the start of each run.
-    names
-        The meaning of the names of runs: ``"{algorithm}-{repetition}"``.
-    algorithm, instance, repetition
-        Names of parameters or tags, or "experiment". By default the parameters algorithm,
-        instance (else the experiment) and seed.
-    value, chosen_by
-        Names of metrics. Needed if runs have several.
-    curve
-        "best": every value of the history counts. "last": the last one counts. "final": the step
-        that ``chosen_by`` chooses, at the end of the run.
+    Time is "steps" that were logged with values, or "seconds" since the start of each run. Labels
+    are the names of runs. Attributes are parameters, tags and "experiment": by default the
+    parameters algorithm, instance (else the experiment) and seed. Values are metrics, which have to
+    be named if runs have several. The direction is needed, since MLflow does not store it.
     """
     runs = _load_databases(source) + _load_folders(source)
     if not runs:
         raise Refused("no database and no folder of MLflow with a run")
-    check_clock(clock, _CLOCKS)
-    check_curve(curve, chosen_by)
-    metric = _choose_metric(runs, value, direction)
-    experiments = _make_experiments(runs, metric, chosen_by, clock, source.label)
-    naming = ExperimentNaming(names, algorithm, instance, repetition)
-    if names is None:
-        named = [one for one in experiments if algorithm in one.attributes]
-        lacking = [one.label for one in experiments if algorithm not in one.attributes]
-        if named:
-            warn_of_left_out("run", lacking, f"without {algorithm!r}", source.label)
-            experiments = named
-    return make_runs(experiments, naming, source, direction=direction, clock=clock, curve=curve)
+    options.check(_CLOCKS)
+    metric = _choose_metric(runs, options.value, options.direction)
+    experiments = _make_experiments(runs, metric, options.chosen_by, options.clock, source.label)
+    name = options.algorithm
+    named = [one for one in experiments if name in one.attributes]
+    if options.names is not None or not named:
+        return experiments
+    lacking = [one.label for one in experiments if name not in one.attributes]
+    warn_of_left_out("run", lacking, f"without {name!r}", source.label)
+    return named
+
+
+read_mlflow = make_trial_reader(load_mlflow, has_partial=False, clock=_CLOCKS[0])
 
 
 def _choose_metric(

@@ -55,7 +55,7 @@ def read_pairs(
     >>> import polarbear as pb
     >>> battles = {"model_a": ["x", "y", "x"], "model_b": ["y", "z", "z"],
     ...            "winner": ["model_a", "tie", "model_a"]}
-    >>> rankings = pb.read_pairs(battles)
+    >>> rankings = pb.readers.read_pairs(battles)
     >>> rankings.algorithms, rankings.win_rate("x", "y")
     (('x', 'y', 'z'), array([1.]))
     """
@@ -76,7 +76,7 @@ def refuse_pairs(source: Source, *, direction: Direction | None = None) -> Runs:
         names = _find_columns(table.names, None, None, "winner")
         raise DataError(
             f"{source.label} is a table of pairs ({', '.join(names)}), which has no times and "
-            f"values: read it with pb.read_pairs({source.label!r})"
+            f"values: read it with pb.readers.read_pairs({source.label!r})"
         )
     raise Refused("no table")
 

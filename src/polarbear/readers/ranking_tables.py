@@ -50,10 +50,10 @@ def read_rankings(
     Examples
     --------
     >>> import polarbear as pb
-    >>> rankings = pb.read_rankings({"ranking": ["x > y = z", "y > x"]})
+    >>> rankings = pb.readers.read_rankings({"ranking": ["x > y = z", "y > x"]})
     >>> rankings.algorithms, rankings.order("row 0", 1)
     (('x', 'y', 'z'), [[('x',), ('y', 'z')]])
-    >>> pb.read_rankings([["x", "y", "z"], ["y", "x"]]).win_rate("x", "y")
+    >>> pb.readers.read_rankings([["x", "y", "z"], ["y", "x"]]).win_rate("x", "y")
     array([0.5])
     """
     if isinstance(source, list | tuple):

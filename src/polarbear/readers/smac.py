@@ -3,19 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from polarbear.data.run import Direction
-from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, prefix_errors, resolve_direction
 from polarbear.readers.trials import (
     Experiment,
-    ExperimentNaming,
     Trial,
-    check_clock,
-    check_curve,
+    TrialOptions,
     get_member,
     leave_out_several_objectives,
-    make_runs,
+    make_trial_reader,
     measure_trials,
     parse_json,
     split_label,
@@ -47,45 +43,19 @@ class _SmacTrial(NamedTuple):
     information: dict[str, Any]
 
 
-def read_smac(
-    source: Source,
-    *,
-    direction: Direction | None = None,
-    clock: str = "evaluations",
-    names: str | None = None,
-    algorithm: str = "algorithm",
-    instance: str | Sequence[str] = "instance",
-    repetition: str | None = None,
-    value: str = COST,
-    chosen_by: str | None = None,
-    curve: str = "best",
-    partial: bool = False,
-) -> Runs:
-    """Read run histories of SMAC3 2.x; a folder with ``runhistory.json`` is a run.
+def load_smac(source: Source, options: TrialOptions) -> list[Experiment]:
+    """Load run histories of SMAC3 2.x; a folder with ``runhistory.json`` is a run.
 
-    Parameters
-    ----------
-    clock
-        "evaluations" counts the trials that ended; "seconds" counts from the first trial's start.
-    names
-        The meaning of the names of scenarios: ``"{algorithm}-{instance}"``. By default the names
-        are ``algorithm__instance``; else the algorithm is the facade, and the name the instance.
-    algorithm, instance, repetition
-        What else names a run: "facade", "name", "seed", and other texts of ``scenario.json``.
-    value, chosen_by
-        The cost, or a number that trials store as ``additional_info``.
-    curve
-        "best" and "last" are the same here, since a trial has one cost. "final" is the trial that
-        ``chosen_by`` chooses, at the end of the run.
-    partial
-        Whether trials with less than the highest budget of the run count.
+    "evaluations" counts the trials that ended; "seconds" counts from the first trial's start.
+    Scenarios are named ``algorithm__instance``; else the algorithm is the facade, and the name the
+    instance. Attributes are "facade", "name", "seed", and other texts of ``scenario.json``. Values
+    are the cost, or a number that trials store as ``additional_info``.
     """
     files = [file for file in source.files if file.rsplit("/", 1)[-1] == "runhistory.json"]
     if not files:
         raise Refused("no file is named runhistory.json")
-    check_clock(clock)
-    check_curve(curve, chosen_by)
-    resolve_direction(direction, "minimize")
+    options.check()
+    resolve_direction(options.direction, "minimize")
     experiments, several = list[Experiment](), list[str]()
     for file in files:
         with prefix_errors(file):
@@ -99,8 +69,8 @@ def read_smac(
                     "its trials are on several instances, whose costs cannot be compared; "
                     "let SMAC run on one instance, or read the costs of a validation"
                 )
-            ended = _select_trials(trials, value, chosen_by, partial)
-            reports, until = measure_trials(ended, clock)
+            ended = _select_trials(trials, options)
+            reports, until = measure_trials(ended, options.clock)
             name = str(get_member(scenario, "name", "scenario.json"))
             experiments.append(
                 Experiment(
@@ -113,8 +83,10 @@ def read_smac(
                 )
             )
     leave_out_several_objectives(several, len(files), source.label)
-    naming = ExperimentNaming(names, algorithm, instance, repetition)
-    return make_runs(experiments, naming, source, direction=None, clock=clock, curve=curve)
+    return experiments
+
+
+read_smac = make_trial_reader(load_smac, value=COST)
 
 
 def _load_scenario(source: Source, file: str) -> dict[str, Any]:
@@ -163,25 +135,25 @@ def _parse_trial(row: Any, number: int) -> _SmacTrial:
     )
 
 
-def _select_trials(
-    trials: Sequence[_SmacTrial], value: str, chosen_by: str | None, partial: bool
-) -> list[Trial]:
+def _select_trials(trials: Sequence[_SmacTrial], options: TrialOptions) -> list[Trial]:
     """Return the ended trials; only ``partial`` keeps the values of trials at lower budgets."""
     highest = max((trial.budget for trial in trials if trial.budget is not None), default=None)
     selected = list[Trial]()
     for trial in trials:
         if trial.status == _RUNNING:
             continue
-        counts = trial.status == _SUCCESS and (partial or trial.budget == highest)
-        shown = _get_value(trial, value) if counts else None
-        choice = _get_value(trial, chosen_by) if counts and chosen_by else None
+        counts = trial.status == _SUCCESS and (options.partial or trial.budget == highest)
+        shown = _get_value(trial, options.value) if counts else None
+        choice = _get_value(trial, options.chosen_by) if counts else None
         selected.append(
             Trial(trial=trial.number, start=trial.start, end=trial.end, value=shown, choice=choice)
         )
     return selected
 
 
-def _get_value(trial: _SmacTrial, name: str) -> float | None:
+def _get_value(trial: _SmacTrial, name: str | None) -> float | None:
+    if name is None:
+        return None
     if name == COST:
         return trial.cost
     if name not in trial.information:

@@ -3,12 +3,10 @@
 import csv
 import io
 import zipfile
-from collections.abc import Sequence
 from typing import Any
 
 from polarbear._text import format_list
 from polarbear.data.run import Direction
-from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.source import (
     Refused,
@@ -19,12 +17,10 @@ from polarbear.readers.source import (
 )
 from polarbear.readers.trials import (
     Experiment,
-    ExperimentNaming,
     Report,
-    check_clock,
-    check_curve,
+    TrialOptions,
     get_member,
-    make_runs,
+    make_trial_reader,
     parse_json,
     warn_of_left_out,
 )
@@ -33,37 +29,13 @@ _TIME, _TRIAL = "st_tuner_time", "trial_id"
 _DIRECTIONS: dict[str, Direction] = {"min": "minimize", "max": "maximize"}
 
 
-def read_syne_tune(
-    source: Source,
-    *,
-    direction: Direction | None = None,
-    clock: str = "seconds",
-    names: str | None = None,
-    algorithm: str = "algorithm",
-    instance: str | Sequence[str] = "instance",
-    repetition: str | None = None,
-    value: str | None = None,
-    chosen_by: str | None = None,
-    curve: str = "best",
-) -> Runs:
-    """Read experiments of Syne Tune; a folder with ``metadata.json`` is a run.
+def load_syne_tune(source: Source, options: TrialOptions) -> list[Experiment]:
+    """Load experiments of Syne Tune; a folder with ``metadata.json`` is a run.
 
-    Parameters
-    ----------
-    direction
-        Selects from experiments of both directions.
-    clock
-        "seconds" of the tuner, or "evaluations", which counts the reports of all trials.
-    names
-        The meaning of the names of the experiments' folders: ``"{algorithm}-{instance}-*"``.
-    algorithm, instance, repetition
-        Names in ``metadata.json``. By default algorithm (else scheduler_name), benchmark (else
-        entrypoint) and seed.
-    value, chosen_by
-        Columns of the results; by default the metric of the experiment.
-    curve
-        "best": every report counts. "last": the last report of each trial counts. "final": the
-        report that ``chosen_by`` chooses, at the end of the experiment.
+    Time is "seconds" of the tuner, or "evaluations", which counts the reports of all trials.
+    Labels are the names of the experiments' folders. Attributes are those in ``metadata.json``: by
+    default algorithm (else scheduler_name), benchmark (else entrypoint) and seed. Values are
+    columns of the results; by default the metric of the experiment.
     """
     experiments, several = list[Experiment](), list[str]()
     for file in source.files:
@@ -74,16 +46,15 @@ def read_syne_tune(
             if not isinstance(about, dict) or "st_tuner_creation_timestamp" not in about:
                 source.used.discard(file)
                 continue
-            check_clock(clock)
-            check_curve(curve, chosen_by)
+            options.check()
             metrics = get_member(about, "metric_names", "metadata")
             if not isinstance(metrics, list) or not metrics:
                 raise DataError("expected a list of names as 'metric_names'")
-            if len(metrics) > 1 and value is None:
+            if len(metrics) > 1 and options.value is None:
                 several.append(file)
                 continue
-            columns = str(value or metrics[0]), chosen_by
-            experiments.append(_load_experiment(source, file, about, columns, clock))
+            columns = str(options.value or metrics[0]), options.chosen_by
+            experiments.append(_load_experiment(source, file, about, columns, options.clock))
     if several and not experiments:
         raise DataError(
             f"{several[0]}: has several metrics, and runs are compared by one: pass value='...'"
@@ -92,8 +63,10 @@ def read_syne_tune(
         raise Refused("no metadata.json of Syne Tune")
     warn_of_left_out("experiment", several, "since they have several metrics", source.label)
     experiments.sort(key=lambda one: str(one.attributes["st_tuner_creation_timestamp"]))
-    naming = ExperimentNaming(names, algorithm, instance, repetition)
-    return make_runs(experiments, naming, source, direction=direction, clock=clock, curve=curve)
+    return experiments
+
+
+read_syne_tune = make_trial_reader(load_syne_tune, has_partial=False, clock="seconds")
 
 
 def _load_experiment(

@@ -1,15 +1,17 @@
 """``Experiment``: a run of an optimiser that evaluates configurations, and ``Runs`` of many.
 
-Optuna, SMAC, Syne Tune, CARP-S and MLflow store trials with values. Their readers make an
-``Experiment`` of each study, and ``make_runs`` names them and makes trajectories of their values.
+Optuna, SMAC, Syne Tune, CARP-S and MLflow store trials with values. For each of them a function
+loads an ``Experiment`` of each study, and ``make_trial_reader`` makes a reader of it, which names
+experiments and makes trajectories of their values.
 """
 
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
 from polarbear._text import format_count, format_list
@@ -62,37 +64,83 @@ class Experiment:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class ExperimentNaming:
-    """How the caller names experiments: a pattern of their labels, and names of attributes."""
+@dataclass(frozen=True, kw_only=True)
+class TrialOptions:
+    """What the caller of :func:`polarbear.read` says about trials.
 
+    Attributes
+    ----------
+    direction
+        Selects from experiments of both directions; needed where none is stored.
+    clock
+        What time counts; the first of ``clocks`` by default.
+    names
+        The meaning of the labels of experiments: ``"{algorithm}-{instance}-{repetition}"``.
+    algorithm, instance, repetition
+        Names of attributes that name the run.
+    value, chosen_by
+        The value that is compared, and the one by which a configuration is chosen.
+    curve
+        "best": every report counts. "last": the last report of each trial counts. "chosen": the
+        run has the value of the report with the best ``chosen_by`` (or value) so far. "final": only
+        the report with the best choice counts, at the end of the experiment.
+    partial
+        Whether values of pruned trials and of lower budgets count.
+    """
+
+    direction: Direction | None = None
+    clock: str = CLOCKS[0]
     names: str | None = None
     algorithm: str = "algorithm"
     instance: str | Sequence[str] = "instance"
     repetition: str | None = None
+    value: str | None = None
+    chosen_by: str | None = None
+    curve: str = "best"
+    partial: bool = False
+
+    def check(self, clocks: Sequence[str] = CLOCKS) -> None:
+        """Raise ``DataError`` for an unknown clock or curve, or a curve that chooses by nothing.
+
+        >>> TrialOptions(chosen_by="val_loss").check()
+        Traceback (most recent call last):
+        polarbear.errors.DataError: chosen_by='val_loss' with curve='best': ...
+        """
+        if self.clock not in clocks:
+            raise DataError(f"clock={self.clock!r}: expected {' or '.join(map(repr, clocks))}")
+        if self.curve not in CURVES:
+            raise DataError(f"curve={self.curve!r}: expected one of {', '.join(CURVES)}")
+        if self.chosen_by is not None and self.curve not in ("chosen", "final"):
+            raise DataError(
+                f"chosen_by={self.chosen_by!r} with curve={self.curve!r}: pass curve='chosen' for "
+                "the value of the configuration that is chosen so far, which may get worse, or "
+                "curve='final' for the final choice, as one value at the end of each run"
+            )
 
 
-def check_curve(curve: str, chosen_by: str | None) -> None:
-    """Raise ``DataError`` if ``curve`` is unknown, or does not fit together with ``chosen_by``.
+def make_trial_reader(
+    load: Callable[[Source, TrialOptions], Sequence[Experiment]],
+    *,
+    has_partial: bool = True,
+    **defaults: Any,
+) -> Callable[..., Runs]:
+    """Make the reader of a format from the function that loads its experiments.
 
-    >>> check_curve("best", "val_loss")
-    Traceback (most recent call last):
-    polarbear.errors.DataError: chosen_by='val_loss' with curve='best': ...
+    ``defaults`` are those of ``TrialOptions`` that the format has. The signature of the reader has
+    the options that it takes.
     """
-    if curve not in CURVES:
-        raise DataError(f"curve={curve!r}: expected one of {', '.join(CURVES)}")
-    if chosen_by is not None and curve not in ("chosen", "final"):
-        raise DataError(
-            f"chosen_by={chosen_by!r} with curve={curve!r}: pass curve='chosen' for the value of "
-            "the configuration that is chosen so far, which may get worse, or curve='final' for "
-            "the final choice, as one value at the end of each run"
-        )
+    default = TrialOptions(**defaults)
 
+    def read(source: Source, **options: Any) -> Runs:
+        own = replace(default, **options)
+        return make_runs(load(source, own), own, source)
 
-def check_clock(clock: str, clocks: Sequence[str] = CLOCKS) -> None:
-    """Raise ``DataError`` if a format does not have the requested clock."""
-    if clock not in clocks:
-        raise DataError(f"clock={clock!r}: expected {' or '.join(map(repr, clocks))}")
+    read.__doc__ = load.__doc__
+    taken = [one.name for one in fields(default) if has_partial or one.name != "partial"]
+    keyword = [Parameter(k, Parameter.KEYWORD_ONLY, default=getattr(default, k)) for k in taken]
+    first = Parameter("source", Parameter.POSITIONAL_ONLY)
+    read.__signature__ = Signature([first, *keyword])
+    return read
 
 
 def measure_trials(trials: Iterable[Trial], clock: str) -> tuple[list[Report], float]:
@@ -122,28 +170,12 @@ Report(trial=0, time=7.5, value=3.0, choice=None)]
     return reports, max((report.time for report in reports), default=0.0)
 
 
-def make_runs(
-    experiments: Sequence[Experiment],
-    naming: ExperimentNaming,
-    source: Source,
-    *,
-    direction: Direction | None,
-    clock: str,
-    curve: str,
-) -> Runs:
+def make_runs(experiments: Sequence[Experiment], options: TrialOptions, source: Source) -> Runs:
     """Make ``Runs`` from experiments: name them, choose a direction, and take their values.
 
-    Parameters
-    ----------
-    source
-        Where they come from, for messages.
-    direction
-        Selects from experiments of both directions, and is needed where none is stored.
-    curve
-        "best": every report counts. "last": the last report of each trial counts. "chosen": the
-        run has the value of the report with the best ``choice`` (or value) so far. "final": only
-        the report with the best ``choice`` counts, at the end of the experiment.
+    ``source`` is where they come from, for messages.
     """
+    direction, curve = options.direction, options.curve
     if direction is not None:
         sign_of(direction)
     directions: set[Direction] = {one.direction for one in experiments if one.direction}
@@ -161,7 +193,7 @@ def make_runs(
             f"{source.label}: holds no experiments that {chosen}; pass the other direction"
         )
     records = list[Run]()
-    for one, name in name_experiments(selected, naming):
+    for one, name in name_experiments(selected, options):
         time, value = trace_values(one, curve, chosen)
         records.append(
             Run(
@@ -176,7 +208,7 @@ def make_runs(
         )
     with prefix_errors(source.label):
         best = curve != "chosen"
-        return Runs.from_records(records, direction=chosen, clock=clock, best_so_far=best)
+        return Runs.from_records(records, direction=chosen, clock=options.clock, best_so_far=best)
 
 
 def trace_values(
@@ -212,7 +244,7 @@ def trace_values(
 
 
 def name_experiments(
-    experiments: Sequence[Experiment], naming: ExperimentNaming
+    experiments: Sequence[Experiment], naming: TrialOptions
 ) -> list[tuple[Experiment, RunName]]:
     """Return each experiment that can be named, with its algorithm, instance and repetition.
 
@@ -222,7 +254,7 @@ def name_experiments(
     instance are numbered in their order.
 
     >>> experiments = [Experiment(label, "file", [], 0.0) for label in ("CMA__f1", "DE__f1__3")]
-    >>> [name for _, name in name_experiments(experiments, ExperimentNaming())]
+    >>> [name for _, name in name_experiments(experiments, TrialOptions())]
     [RunName(algorithm='CMA', instance='f1', repetition=0), \
 RunName(algorithm='DE', instance='f1', repetition=3)]
     """
@@ -281,7 +313,7 @@ def _is_text(known: Mapping[str, Any], name: str) -> bool:
 
 
 def _find_repetition(
-    fields: Mapping[str, str], known: Mapping[str, Any], naming: ExperimentNaming
+    fields: Mapping[str, str], known: Mapping[str, Any], naming: TrialOptions
 ) -> int | None:
     """Return the repetition number in the label, else in the attributes; None if there is none."""
     candidates = (naming.repetition,) if naming.repetition else REPETITION_COLUMNS
@@ -297,7 +329,7 @@ def _find_repetition(
 
 
 def _describe_missing(
-    one: Experiment, missing: Sequence[str], labels: Sequence[str], naming: ExperimentNaming
+    one: Experiment, missing: Sequence[str], labels: Sequence[str], naming: TrialOptions
 ) -> tuple[str, dict[str, Any]]:
     """Describe an experiment without a known name, and propose arguments that give one."""
     stored = [

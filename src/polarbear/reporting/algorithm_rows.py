@@ -10,7 +10,7 @@ from polarbear.data.run_ends import RunEnds
 from polarbear.inference.findings import VERDICT_WORDS, Findings, Sentence, describe_algorithms
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.ribbon import Ribbon
-from polarbear.inference.verdicts import Verdict
+from polarbear.inference.verdicts import MIN_LIKELY, Verdict
 from polarbear.racing.race import Race
 
 TONES = {
@@ -58,13 +58,16 @@ def _to_plain(ribbon: Ribbon) -> dict[str, Any]:
 
 
 def collect_rows(
-    posterior: Posterior | None, race: Race | None, certainty: float, names: Sequence[str]
+    posterior: Posterior | None,
+    found: Findings | None,
+    race: Race | None,
+    certainty: float,
+    names: Sequence[str],
 ) -> list[dict[str, Any]]:
     """Return a row for each algorithm: badge, when it is best, and how its runs ended.
 
-    The verdicts are those of the race, if there is one, else those of the posterior.
+    The verdicts are those of the race, if there is one, else those ``found`` by the posterior.
     """
-    found = posterior.verdict(certainty) if posterior else None
     verdicts = {one.algorithm: one for one in (found.verdicts if found else ())}
     sentences = {one.algorithm: one for one in describe_algorithms(found)} if found else {}
     if race is not None and race.rounds:
@@ -75,7 +78,7 @@ def collect_rows(
         ribbon = Ribbon.of(
             posterior.algorithms, posterior.times, posterior.clock, posterior.prob_best()
         )
-    worth = posterior.prob_in_pareto() if posterior else {}
+    worth = dict(zip(found.algorithms, found.worth.tolist(), strict=True)) if found else {}
     ends = {one.algorithm: one for one in posterior.ends} if posterior else {}
     return [
         {
@@ -96,16 +99,14 @@ def _describe_verdict(
         return {"badge": "not compared", "tone": "", "probability": worth}
     # The verdict of a race has a probability of its own, by the duels that decide it.
     by_duels = verdict.margin is not None and verdict.probability is not None
-    if verdict.probability is not None and (worth is None or by_duels):
-        out = verdict.kind in ("dominated", "replaceable")
-        worth = 1 - verdict.probability if out else verdict.probability
+    if worth is None or by_duels:
+        worth = verdict.prob_worth
     badge = VERDICT_WORDS.get(verdict.kind, verdict.kind)
     sure, needed = format_share(worth or 0.0), format_share(certainty)
     if verdict.kind == "undecided" and worth is not None:
         if by_duels:
-            badge = (
-                "likely worth running" if worth > 0.8 else "likely drop" if worth < 0.2 else "open"
-            )
+            badge = "likely drop" if verdict.names_rival else "open"
+            badge = "likely worth running" if worth > MIN_LIKELY else badge
         elif max(worth, 1 - worth) >= certainty:  # the posterior is sure, the race has no proof yet
             badge = f"likely {'worth running' if worth > 0.5 else 'drop'}, not proven"
         elif worth >= MIN_NEAR and sure != needed:
@@ -128,8 +129,8 @@ def _describe_when(
     when = ribbon.describe_when(code)
     if when:
         return when
-    ahead = found.everywhere[:, code]
-    rivals = np.flatnonzero(found.dominates[:, code])
+    ahead = found.replaces[:, code]
+    rivals = np.flatnonzero(found.is_replaced[:, code])
     rival = int(np.argmax(ahead))
     by = _shorten(found.algorithms[rival])
     if verdict is not None and not verdict.is_candidate and len(rivals):
@@ -165,8 +166,9 @@ def describe_race_verdicts(race: Race, found: Findings | None) -> list[Sentence]
     """Return a sentence with the verdict of a race about each algorithm.
 
     A posterior that is analysed once may make claims that the race, which tests after every round,
-    does not make. Where both agree the sentence is that of the posterior, which also says when the
-    algorithm is the best. Where they differ, the claim of the posterior follows as such.
+    does not make; and it rates by a model, where the race counts duels. Where it claims something
+    else, its sentence follows as such. Where both agree on single times, the sentence is that of
+    the posterior, which also says when the algorithm is the best.
     """
     if not race.rounds:
         return []
@@ -174,13 +176,41 @@ def describe_race_verdicts(race: Race, found: Findings | None) -> list[Sentence]
     texts = {one.algorithm: one.text for one in describe_algorithms(found)} if found else {}
     sentences: list[Sentence] = []
     for verdict in race.verdicts():
-        name = verdict.algorithm
+        name, text = verdict.algorithm, f"{verdict}."
         other = by_posterior.get(name)
-        agree = other is not None and (other.kind, other.rival) == (verdict.kind, verdict.rival)
-        text = texts[name] if agree else f"{verdict}."
-        if verdict.margin is not None:  # by the duels alone, which a model may not fit
-            text = f"{verdict}."
-        elif other is not None and other.kind != verdict.kind:
+        if other is not None and verdict.margin is None:
+            agree = (other.kind, other.rival) == (verdict.kind, verdict.rival)
+            text = texts[name] if agree else text
+        if other is not None and differ(verdict, other):
             text += f" By the posterior of the same runs alone, {texts[name]}"
         sentences.append(Sentence(name, verdict.kind, text))
     return sentences
+
+
+def differ(verdict: Verdict, other: Verdict) -> bool:
+    """Return whether two verdicts about an algorithm claim different things.
+
+    With a margin, the probability of a race is by duels. The two differ then where one finds likely
+    what the other finds unlikely, or where the second is certain of what the first leaves open.
+
+    >>> differ(Verdict("a", "member", 0.99, margin=0.1), Verdict("a", "undecided", 0.7, margin=0.1))
+    False
+    >>> differ(Verdict("a", "member", 0.99, margin=0.1), Verdict("a", "undecided", 0.1, margin=0.1))
+    True
+    """
+    if verdict.margin is None:
+        return verdict.kind != other.kind
+    ours, theirs = _find_side(verdict), _find_side(other)
+    if ours is None or theirs is None:
+        return False
+    if "equivalent" in (verdict.kind, other.kind):
+        return min(ours, theirs) < 0
+    is_certain = "undecided" not in (verdict.kind, other.kind)
+    return ours * theirs < 0 or (ours != theirs and (is_certain or other.kind != "undecided"))
+
+
+def _find_side(verdict: Verdict) -> int | None:
+    """Return -1 for what is (likely) replaceable, 1 for what is worth running, 0 if it is open."""
+    if verdict.kind == "undecided" and verdict.probability is not None:
+        return int(verdict.probability > MIN_LIKELY) - int(verdict.names_rival)
+    return {"dominated": -1, "member": 1, "equivalent": 1}.get(verdict.kind)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,7 +17,7 @@ from polarbear.data.losses import Losses
 from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError
-from polarbear.inference.findings import describe_pareto_set
+from polarbear.inference.findings import Findings, describe_pareto_set
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.versions import software_versions
@@ -26,6 +27,7 @@ from polarbear.plots.arguments import (
     get_posterior,
     get_times,
 )
+from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
@@ -60,7 +62,7 @@ def make_document(
         A posterior by class or by features is shown for the instances in the data together, with a
         section on its classes or features.
     certainty
-        The required certainty of statements; by default that of the race's question, or 0.99.
+        The required certainty of statements; by default that of the race's question, or 0.95.
     title
         The title of the page.
     provenance
@@ -86,7 +88,7 @@ def make_document(
         if isinstance(subject.basis, ClassBasis) and len(subject.basis.classes) > 1:
             classes = _collect_classes(subject)
         else:
-            by_instance = subject.verdict(0.99 if certainty is None else certainty).splitlines()
+            by_instance = subject.verdict(0.95 if certainty is None else certainty).splitlines()
         subject = subject.population()
     if not isinstance(subject, Posterior | Race):
         raise DataError(
@@ -95,8 +97,9 @@ def make_document(
         )
     posterior = get_posterior(subject)
     racing = None if isinstance(subject, Posterior) else subject.in_memory()
-    if certainty is None:
-        certainty = 0.99 if racing is None else racing.question.certainty
+    question = ParetoSet() if racing is None else racing.question
+    certainty = question.certainty if certainty is None else certainty
+    found = replace(question, certainty=certainty).read_posterior(posterior) if posterior else None
     cast = get_cast(subject, certainty)
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
@@ -117,8 +120,8 @@ def make_document(
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _collect_styles(names, cast, posterior),
-        "verdict": _collect_verdict(posterior, racing, certainty),
-        "rows": collect_rows(posterior, racing, certainty, names),
+        "verdict": _collect_verdict(posterior, found, racing),
+        "rows": collect_rows(posterior, found, racing, certainty, names),
         "by_instance": by_instance,
         "classes": classes,
         "losses": losses and _collect_losses(losses, names),
@@ -152,10 +155,9 @@ def _collect_facts(
 
 
 def _collect_verdict(
-    posterior: Posterior | None, racing: Race | None, certainty: float
+    posterior: Posterior | None, found: Findings | None, racing: Race | None
 ) -> dict[str, Any]:
     """Return what a reader must know first, and the state of a race or of the set in a line."""
-    found = posterior.verdict(certainty) if posterior else None
     # What failures did is said beside the answer, where it is about the algorithm to run.
     failures = {f"{one.describe_failures()}." for one in posterior.ends} if posterior else set()
     cautions = [text for text in found.cautions if text not in failures] if found else []

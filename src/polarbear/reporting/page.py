@@ -63,7 +63,7 @@ def report(
     path
         The file; an older one is replaced when the new one is complete.
     certainty
-        The required certainty of statements; by default that of the race's question, or 0.99.
+        The required certainty of statements; by default that of the race's question, or 0.95.
     title
         The title of the page.
     provenance

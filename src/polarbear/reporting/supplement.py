@@ -20,13 +20,15 @@ from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 from polarbear.inference.archive import MALFORMED_FILE_ERRORS
 from polarbear.inference.versions import software_versions
+from polarbear.papers.citation import render_bibtex
+from polarbear.papers.latex import to_latex
+from polarbear.papers.methods_text import describe_methods
 from polarbear.racing.events import Decided, Event, Hosted, from_json, to_json
 from polarbear.racing.questions.stored import question_to_plain
 from polarbear.racing.race import Race
-from polarbear.racing.verifying import verify_decisions
-from polarbear.reporting.citation import render_bibtex
 from polarbear.reporting.content import make_document
 from polarbear.reporting.page import MAX_REFITS, render_document
+from polarbear.reporting.verifying import verify_decisions
 
 KIND, VERSION = "polarbear supplement", 1
 
@@ -301,7 +303,7 @@ def _describe_decision(event: Decided) -> dict[str, Any]:
 
 def _write_texts(race: Race) -> dict[str, str]:
     """Return the methods paragraph and tables for a paper, with numbers from a posterior."""
-    return {"methods.txt": race.describe_methods() + "\n", "table.tex": race.to_latex()}
+    return {"methods.txt": describe_methods(race) + "\n", "table.tex": to_latex(race)}
 
 
 def _without_host(event: Event) -> Event:

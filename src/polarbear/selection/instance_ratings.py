@@ -50,11 +50,11 @@ class InstanceRatings(FrozenRecord):
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 30)
     >>> size = {"instance": rankings.instances, "size": range(30)}
     >>> posterior = pb.fit(rankings, features=size)
-    >>> pb.InstanceRatings.of(posterior, draws=200).save("selector.npz")
+    >>> pb.selection.InstanceRatings.of(posterior, draws=200).save("selector.npz")
 
     and where the choice is made, with numpy alone:
 
-    >>> selector = pb.InstanceRatings.load("selector.npz")
+    >>> selector = pb.selection.InstanceRatings.load("selector.npz")
     >>> pb.select(selector.on({"size": 12})).algorithms
     ('a1',)
     >>> Path("selector.npz").unlink()
@@ -246,7 +246,7 @@ def value_of_selection(
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0]]), 30)
     >>> size = {"instance": rankings.instances, "size": range(30)}
     >>> posterior = pb.fit(rankings, features=size)
-    >>> print(pb.value_of_selection(posterior))
+    >>> print(pb.selection.value_of_selection(posterior))
     Selection per instance is not shown to be worth it: ...
     """
     if not hasattr(posterior, "iterate_ratings"):

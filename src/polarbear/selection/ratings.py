@@ -62,11 +62,11 @@ class Ratings(FrozenRecord):
     --------
     >>> import polarbear as pb
     >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.eye(2), 9))
-    >>> pb.Ratings.of(posterior, draws=200).save("ratings.json")
+    >>> pb.selection.Ratings.of(posterior, draws=200).save("ratings.json")
 
     and where the choice is made, with numpy alone:
 
-    >>> pb.select(pb.Ratings.load("ratings.json"), pb.preferences.final()).algorithms
+    >>> pb.select(pb.selection.Ratings.load("ratings.json"), pb.preferences.final()).algorithms
     ('a2',)
     >>> Path("ratings.json").unlink()
     """

@@ -3,10 +3,12 @@
 ``draw_truth`` draws utilities from a prior, ``draw_paper_example`` such as those of the paper's
 examples. ``simulate_rankings`` and ``simulate_runs`` make data of them. At every time the data
 follow a Plackett-Luce model. Parameters set the autocorrelation over time, how much instances
-differ, ties, crashes and censoring. May import data and priors.
+differ, ties, crashes and censoring. ``replay_many`` races over recorded runs with many seeds. May
+import racing, data and priors.
 """
 
 from polarbear.simulation.paper_examples import draw_paper_example, find_members
+from polarbear.simulation.replays import replay_many
 from polarbear.simulation.simulate import (
     draw_noisy_utilities,
     draw_persistent_noise,
@@ -25,6 +27,7 @@ __all__ = [
     "draw_truth",
     "find_members",
     "rank_costs",
+    "replay_many",
     "simulate_rankings",
     "simulate_runs",
 ]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from polarbear._text import format_count, format_list
-from polarbear.data.run import IMPROVEMENT_BYTES, Status
+from polarbear.data.run import Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (
     Added,
@@ -42,7 +42,6 @@ from polarbear.store.sqlite import (
     newer_format,
     translate_errors,
 )
-from polarbear.store.sqlite_pages import is_truncated, read_rows
 
 Read = Callable[[int, int], list[tuple[Any, ...]]]
 
@@ -107,68 +106,17 @@ def repair_store(
             return read
 
         max_rows = max(old.stat().st_size // 8, 1)  # no row is smaller than 8 bytes
-        orphans = _OrphanedRows(old)
         read_names = rows("SELECT id, name, crc FROM names WHERE id BETWEEN ? AND ?")
         intact = _read_around_damage(read_names, 1, max_rows)
         names = {row[0]: name for row in intact if (name := decode_name(*row)) is not None}
-        names = orphans.names | names
-        last = max(_find_last_event(connection, max_rows), orphans.last)
+        last = _find_last_event(connection, max_rows)
         try:
             with Store(SQLite(new)) as store:
-                events = orphans.add_to(rows(EVENTS), orphans.events)
-                runs = orphans.add_to(rows(RUNS), orphans.runs)
-                return _copy_events(store, events, runs, last, names, like)
+                return _copy_events(store, rows(EVENTS), rows(RUNS), last, names, like)
         except StoreError:
             for made in (new, beside(new, "-lock")):
                 made.unlink(missing_ok=True)
             raise
-
-
-class _OrphanedRows:
-    """Rows found directly in the pages of a truncated file; none if the file is complete."""
-
-    def __init__(self, path: Path) -> None:
-        self.events: dict[int, tuple[Any, ...]] = {}
-        self.names: dict[int, str] = {}
-        self.runs: dict[int, tuple[Any, ...]] = {}
-        blobs: dict[int, list[tuple[Any, ...]]] = {}
-        for rowid, row in read_rows(path) if is_truncated(path) else ():
-            match row:
-                case [None, str(), bytes(), int()]:
-                    self.events[rowid] = rowid, *row[1:]
-                case [None, bytes() as data, int() as crc]:
-                    blobs.setdefault(rowid, []).append((data, crc))
-                    name = decode_name(rowid, data, crc)
-                    if name:
-                        self.names[rowid] = name
-                case [None, *_, int()] if len(row) == 9:
-                    self.runs[rowid] = rowid, *row[1:6], _to_float(row[6]), *row[7:]
-                case _:
-                    pass
-        for seq, row in self.runs.items():
-            # Names have the same columns as trajectories, and perhaps the same number.
-            size = IMPROVEMENT_BYTES * row[7]
-            trajectories = (blob for blob in blobs.get(seq, ()) if len(blob[0]) == size)
-            self.runs[seq] = *row, *next(trajectories, (None, None))
-        self.last = max((*self.events, *self.runs), default=0)
-
-    def add_to(self, read: Read, orphans: Mapping[int, tuple[Any, ...]]) -> Read:
-        """Return a reader of rows that adds orphaned rows where another reader has gaps."""
-        if not orphans:
-            return read
-
-        def both(low: int, high: int) -> list[tuple[Any, ...]]:
-            rows = {row[0]: row for row in _read_around_damage(read, low, high)}
-            rows = {k: row for k, row in rows.items() if None not in row or k not in orphans}
-            more = [orphans[k] for k in orphans if low <= k <= high and k not in rows]
-            return [*more, *rows.values()]
-
-        return both
-
-
-def _to_float(value: Any) -> Any:
-    """Convert an integer to a float, because SQLite stores whole floats as integers."""
-    return float(value) if isinstance(value, int) else value
 
 
 def _copy_events(

@@ -137,15 +137,6 @@ def draw_curves(
     return utilities
 
 
-def draw_gaussian(mixture: GridMixture, draws: int, rng: np.random.Generator) -> Singles:
-    """Return draws of a mixture of one Gaussian, in single precision and without weights."""
-    (one,) = mixture.components
-    utilities = np.empty((draws, *one.mean.shape), dtype=np.float32)
-    matrices, mean = (a.astype(np.float32) for a in (one.noise_to_utilities(), one.mean[:, None]))
-    _fill_curves(utilities, mixture, matrices, mean, rng)
-    return utilities
-
-
 def _fill_curves(
     utilities: Singles,
     mixture: GridMixture,

@@ -1,42 +1,52 @@
-"""``NoWorse``: is an algorithm no worse than a baseline, at any time?
+"""``NoWorse``: is an algorithm no worse than a baseline, on any stretch of time?
 
-- *passed*: at each time the algorithm is shown to be at par with the baseline, that is, not behind
-  by more than epsilon in the mean score. If it is behind by more than that at some time, it passes
-  with probability at most 1 - certainty: the smallest e-value over times decides.
-- *failed*: the baseline is shown to be ahead by more than epsilon at some time. If it is not, the
-  algorithm fails with probability at most 1 - certainty: the mean e-value over times decides.
+- *passed*: on each stretch the algorithm is shown to be not worse by more than the margin. If it is
+  worse on some stretch, it passes with probability at most 1 - certainty.
+- *failed*: it is shown to be worse by more than the margin on some stretch. If it is worse on none,
+  it fails with probability at most 1 - certainty.
+
+What is worse, and what shows it, is said in :mod:`polarbear.inference.replacing`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from scipy.stats import binom
 
 from polarbear._text import escape_text
 from polarbear.data.names import suggest_name
-from polarbear.inference.e_values import count_outcomes, log_better, log_mean_over_times, log_par
+from polarbear.inference.replacing import (
+    PairEvidence,
+    PairTables,
+    compare_on_stretches,
+    find_stretches,
+)
 from polarbear.inference.verdicts import Verdict
-from polarbear.racing.budget import Budget, check_fields, is_between
-from polarbear.racing.decisions import Decision, Open, Pair, pair
+from polarbear.racing.budget import Budget, check_fields, check_width, is_between
+from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
+from polarbear.racing.questions.replacements import Shown
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
     from polarbear.inference.dominance import Bools, Floats
-    from polarbear.inference.e_values import Outcomes
     from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import Kind
 
 BASELINE_REMOVED = "baseline removed, so nothing is compared"
 """The reason for which a race against a baseline ends when the baseline was removed."""
 
+POWER = 0.8
+"""The probability with which a difference that can be proven is proven."""
+
 
 @dataclass(frozen=True)
 class NoWorse(Question):
-    """Which algorithms are no worse than a baseline, at every time (:func:`polarbear.gate`).
+    """Which algorithms are no worse than a baseline, on any stretch of time (:func:`gate`).
 
     Attributes
     ----------
@@ -44,18 +54,21 @@ class NoWorse(Question):
         The name of the algorithm that the others are tested against.
     certainty
         A wrong pass and a wrong fail have probability at most 1 - certainty each.
-    epsilon
-        How much behind, in the probability of a win, an algorithm may be.
+    margin, width
+        What is worse, and the length of a stretch, as in :class:`ParetoSet`: on a stretch of this
+        share of the time axis, more than 1/2 + margin of the decided duels are lost, and the losses
+        exceed the wins by more than the margin's share of the instances.
 
     Examples
     --------
-    >>> NoWorse("main", epsilon=0.1).describe()
-    'a wrong pass (behind main by more than 0.1 at some time) and a wrong fail have probability at \
-most 0.05 each'
+    >>> NoWorse("main", margin=0.2).describe()
+    'a wrong pass (worse than main by more than 0.2 on some stretch of time) and a wrong fail have \
+probability at most 0.05 each'
     """
 
     baseline: str
-    epsilon: float = 0.05
+    margin: float = 0.1
+    width: float = 0.1
 
     posterior_for: ClassVar[PosteriorUse] = "nothing"
     alone: ClassVar[Kind] = "undecided"
@@ -66,22 +79,25 @@ most 0.05 each'
             self,
             {
                 "baseline": (isinstance(self.baseline, str), "the name of an algorithm"),
-                "epsilon": (is_between(self.epsilon, 0, 0.5), "above 0 and below 0.5"),
+                "margin": (is_between(self.margin, 0, 0.5), "above 0 and below 0.5"),
+                "width": check_width(self.width),
             },
         )
 
     def describe(self) -> str:
         """Return which errors have probability at most 1 - certainty, as a clause."""
         return (
-            f"a wrong pass (behind {self.baseline} by more than {self.epsilon:g} at some time) "
-            f"and a wrong fail have probability at most {1 - self.certainty:.6g} each"
+            f"a wrong pass (worse than {self.baseline} by more than {self.margin:g} on some "
+            f"stretch of time) and a wrong fail have probability at most {1 - self.certainty:.6g} "
+            "each"
         )
 
     def describe_test(self) -> str:
         """Return a sentence on how the race decides, for the methods section of a paper."""
         return (
-            f"Each algorithm was tested against {escape_text(self.baseline)} by e-values after "
-            "every round: it passes when it is at par at every time."
+            f"Each algorithm was tested against {escape_text(self.baseline)} after every round: it "
+            f"passes when it is shown to be worse by more than a margin of {self.margin:g} on no "
+            f"stretch of {self.width:.0%} of the time axis."
         )
 
     def find_obstacle(self, members: Collection[str], removed: Collection[str]) -> str | None:
@@ -99,61 +115,129 @@ most 0.05 each'
         if self.baseline not in names:
             unchanged = view.unchanged()
             return unchanged if self.baseline in view.members else Decision((), unchanged.batch)
-        outcomes = count_outcomes(rankings, view.heaviest or 1.0)
-        column = names.index(self.baseline)
-        kinds, at_par = judge_against_baseline(outcomes, column, self.certainty, self.epsilon)
+        heaviest, shares = view.heaviest or 1.0, view.find_shares()
+        evidence = compare_on_stretches(
+            rankings, self.margin, self.width, heaviest, both_sides=True
+        )
+        n_used = view.n_used if shares.on_the_way else None
+        shown, column = show(self, evidence, shares, n_used), names.index(self.baseline)
         all_times = self.asked_times(len(view.times))
         pairs: dict[Pair, int] = {
             pair(name, self.baseline): all_times for name in view.members if name not in names
         }
+        verdicts = [Verdict(names[column], "baseline")]
         for k, name in enumerate(names):
-            if kinds[k] == "undecided":
-                bits = sum(1 << t for t in np.flatnonzero(~at_par[:, k]).tolist())
-                pairs[pair(name, self.baseline)] = bits
+            if k == column:
+                continue
+            no_worse = shown.no_worse[0][:, k, column]
+            kind = find_kind(bool(no_worse.all()), bool(shown.worse[0][k, column]))
+            verdicts.append(Verdict(name, kind, margin=self.margin))
+            if kind == "undecided":
+                pairs[pair(name, self.baseline)] = self._find_open_times(view, no_worse)
         return Decision(
             tuple(Open(*both, times) for both, times in sorted(pairs.items())),
             view.budget.batch_after(len(rankings.instances)),
-            verdicts=tuple(Verdict(name, kind) for name, kind in zip(names, kinds, strict=True)),
+            verdicts=tuple(sorted(verdicts, key=lambda one: names.index(one.algorithm))),
         )
 
+    def _find_open_times(self, view: View, no_worse: Bools) -> int:
+        """Return the times of the stretches on which nothing is shown yet, as bits."""
+        stretches, bits = find_stretches(np.array(view.times), self.width), 0
+        for stretch, is_shown in zip(stretches, no_worse.tolist(), strict=True):
+            bits |= 0 if is_shown else (1 << stretch.stop) - (1 << stretch.start)
+        return bits
 
-def judge_against_baseline(
-    outcomes: Outcomes, baseline: int, certainty: float, epsilon: float
-) -> tuple[list[Kind], Bools]:
-    """Return each algorithm's verdict against the baseline, and at which times it is at par.
 
-    ``baseline``: its column in the outcomes. An e-value of 1 / (1 - certainty) is enough (Ville's
-    inequality), at any number of instances.
+def show(
+    question: NoWorse, evidence: PairEvidence, shares: Shares, n_used: int | None = None
+) -> Shown:
+    """Return what the evidence of pairs shows, each by itself, with these shares of the error."""
+    log_k = np.full(evidence.better.shape, -np.log1p(-question.certainty))
+    return Shown.of((evidence,), log_k, question.certainty, shares, n_used)
+
+
+def judge(
+    question: NoWorse, tables: PairTables, counts: list[Floats], shares: Shares
+) -> list[Kind]:
+    """Return the answer for each of several counts (rows, cells) of the tables of a pair."""
+    shown = show(question, tables.weigh(counts, question.margin), shares)
+    no_worse = np.all(shown.no_worse[0][..., 0], axis=0).tolist()
+    worse = shown.worse[0][:, 0].tolist()
+    return [find_kind(*both) for both in zip(no_worse, worse, strict=True)]
+
+
+def find_kind(no_worse: bool, worse: bool) -> Kind:
+    """Return the verdict about an algorithm that is shown to be no worse, or to be worse."""
+    return "failed" if worse else "passed" if no_worse else "undecided"
+
+
+def find_proven_margin(question: NoWorse, tables: PairTables, shares: Shares) -> float | None:
+    """Return the smallest margin, to two digits, at which a gate would pass; None if at no margin.
+
+    With the certainty of the question, the algorithm is nowhere worse by more than that.
     """
-    wins, ties = outcomes.wins[:, :, baseline], outcomes.ties[:, :, baseline]
-    losses = outcomes.losses[:, :, baseline]
-    at_par, behind = _test_scores(wins, ties, losses, certainty, epsilon)
-    kinds: list[Kind] = ["undecided"] * len(behind)
-    for k in range(len(behind)):
-        if k == baseline:
-            kinds[k] = "baseline"
-        elif behind[k]:
-            kinds[k] = "failed"
-        elif at_par[:, k].all():
-            kinds[k] = "passed"
-    return kinds, at_par
+    margins = [round(0.01 * k, 2) for k in range(1, 50)]
+
+    def passes(margin: float) -> bool:
+        asked = replace(question, margin=margin)
+        return judge(asked, tables, tables.count_all(), shares) == ["passed"]
+
+    low, high = 0, len(margins)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(margins[middle]) else (middle + 1, high)
+    return margins[low] if low < len(margins) else None
 
 
-def _test_scores(
-    wins: Floats, ties: Floats, losses: Floats, certainty: float, epsilon: float
-) -> tuple[Bools, Bools]:
-    """Return a mask of times (T, n) at par with the baseline, and one (n,) of who fails it."""
-    log_k = -np.log1p(-certainty)
-    at_par: Bools = log_par(wins, ties, losses, epsilon) >= log_k
-    behind: Bools = log_mean_over_times(log_better(losses, ties, wins, epsilon)) >= log_k
-    return at_par, behind
+def find_provable(question: NoWorse, n: int, shares: Shares) -> tuple[float | None, float | None]:
+    """Return the share of wins from which n instances show a pass, and up to which a fail.
+
+    Each is shown with probability 0.8, if instances are won or lost as a whole; None if no share
+    is enough.
+
+    >>> find_provable(NoWorse("old"), 12, Shares.at_end_of(12))
+    (0.803, 0.069)
+    """
+    wins, share = np.arange(n + 1.0), np.linspace(0, 1, 1001)
+    counts = [np.stack([n - wins, wins], axis=1)]
+    kinds = np.array(judge(question, PairTables.of_wins(n), counts, shares))
+    chance = binom.pmf(wins[:, None], n, share)
+    enough = [share[chance[kinds == kind].sum(axis=0) >= POWER] for kind in ("passed", "failed")]
+    passing, failing = (one.tolist() for one in enough)
+    return min(passing, default=None), max(failing, default=None)
+
+
+def find_decisive_instances(
+    question: NoWorse, tables: PairTables, shares: Shares
+) -> tuple[str, ...]:
+    """Return few instances without which the answer of a gate would be undecided.
+
+    They are removed in the order of their results on the stretch where the answer is closest.
+    """
+    total = tables.count_all()
+    (kind,) = judge(question, tables, total, shares)
+    if kind == "undecided":
+        return ()
+    evidence = tables.weigh(total, question.margin)
+    passed = kind == "passed"
+    closest = int(np.argmin(evidence.t_no_worse[:, 0, 0]))
+    order = np.argsort(tables.leads[closest] * (-1 if passed else 1), kind="stable")
+    low, high = 1, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        rest = [one[order[middle:]].sum(axis=0, keepdims=True) for one in tables.cells]
+        stays = judge(question, tables, rest, shares) == [kind]
+        low, high = (middle + 1, high) if stays else (low, middle)
+    return tuple(tables.instances[k] for k in sorted(order[:low].tolist()))
 
 
 def estimate_win_probability(
     outcomes: Floats,
+    tables: PairTables,
     question: NoWorse,
     budget: Budget | None = None,
     *,
+    most: int | None = None,
     decided: bool,
     resamples: int = 200,
     seed: int = 0,
@@ -169,34 +253,34 @@ def estimate_win_probability(
     ----------
     outcomes
         Shape (3, T, I): wins, ties and losses on each instance.
-    question, budget
-        Those of the gate.
+    tables, question, budget
+        The results on stretches, and those of the gate.
+    most
+        The number of instances at which a gate ends; None if that is not known.
     decided
         Whether the gate passed or failed, and did not end for want of instances.
     resamples, seed
         The number of simulated gates, and their seed.
-
-    Examples
-    --------
-    >>> won = np.arange(40) % 10 < 8
-    >>> outcomes = np.array([[won], [0 * won], [~won]], dtype=float)
-    >>> estimate_win_probability(outcomes, NoWorse("a"), decided=True) < 0.8
-    array([ True])
     """
     budget = Budget() if budget is None else budget
     rng, n_instances = np.random.default_rng(seed), outcomes.shape[2]
-    most = 4 * n_instances if decided else n_instances
+    last = most or (4 * n_instances if decided else n_instances)
     by_instance = np.moveaxis(outcomes, 2, 0).astype(np.float32)
     counts = np.zeros((resamples, *outcomes.shape[:2]))
+    cells = [np.zeros((resamples, one.shape[1])) for one in tables.cells]
     shares, running, n = np.zeros(counts.shape[::2]), np.arange(resamples), 0
     while len(running):
-        batch = min(budget.batch_after(n), most - n)
+        batch = min(budget.batch_after(n), last - n)
         drawn = rng.integers(n_instances, size=(len(running), batch))
         counts[running] += by_instance[drawn].sum(axis=1)
+        for total, one in zip(cells, tables.cells, strict=True):
+            total[running] += one[drawn].sum(axis=1)
         n += batch
-        wins, ties, losses = counts[running].transpose(1, 2, 0)
-        at_par, behind = _test_scores(wins, ties, losses, question.certainty, question.epsilon)
-        done = behind | at_par.all(axis=0) | (n >= most)
+        error = Shares() if most is None else Shares.at_end_of(most)
+        error = error if n >= last else error._replace(now=0.0)
+        kinds = judge(question, tables, [one[running] for one in cells], error)
+        done = np.array([kind != "undecided" for kind in kinds]) | (n >= last)
+        wins, _, losses = counts[running].transpose(1, 2, 0)
         shares[running[done]] = _share_of_wins(wins, losses).T[done]
         running = running[~done]
     share = _share_of_wins(outcomes[0].sum(axis=1), outcomes[2].sum(axis=1))

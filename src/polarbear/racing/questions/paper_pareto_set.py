@@ -30,6 +30,7 @@ from polarbear.racing.questions.question import PosteriorUse, Question, View
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
     from polarbear.inference.dominance import Bools
+    from polarbear.inference.findings import Findings
     from polarbear.inference.posterior import Posterior
 
 OverTime = Literal["temporal", "independent"]
@@ -179,6 +180,15 @@ class PaperParetoSet(Question):
         before, after = (sum(map(int.bit_count, one.values())) for one in (view.open, open_pairs))
         every = n * (n - 1) // 2 * len(view.times)
         return view.budget.next_batch(view.batch, before - after, every)
+
+    def read_posterior(self, posterior: Posterior) -> Findings:
+        """Return what a posterior says of all algorithms, by the paper's dominance."""
+        return posterior.paper_verdict(
+            self.certainty,
+            self.epsilon,
+            elimination=self.elimination,
+            resolution=self.resolution,
+        )
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
         """Return whether an elimination stays: if its probability reaches the certainty."""

@@ -22,13 +22,14 @@ from polarbear.data.names import natural_sort_key
 from polarbear.errors import DataError
 from polarbear.inference.replacing import compare_on_stretches, find_chances, find_stretches
 from polarbear.inference.verdicts import Verdict
-from polarbear.racing.budget import check_fields, is_between, is_margin
-from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
+from polarbear.racing.budget import check_fields, check_width, is_margin
+from polarbear.racing.decisions import Decision, Open, Pair, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.racing.questions.replacements import Shown, drop_replaceable, forecast_pairs
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
+    from polarbear.inference.findings import Findings
     from polarbear.inference.posterior import Posterior
 
 Errors = Literal["per_member", "whole_race"]
@@ -80,12 +81,11 @@ class ParetoSet(Question):
     def __post_init__(self) -> None:
         object.__setattr__(self, "classes", _check_classes(self.classes))
         super().__post_init__()
-        has_width = self.width == 0 or is_between(self.width, 0, 1)
         check_fields(
             self,
             {
                 "margin": (is_margin(self.margin), "at least 0 and below 0.5"),
-                "width": (has_width, "a share of the time axis, at least 0 and below 1"),
+                "width": check_width(self.width),
                 "errors": check_choice(self.errors, Errors),
             },
         )
@@ -113,6 +113,10 @@ class ParetoSet(Question):
             f"average over all times, and worse by more than a margin of {self.margin:g} on no "
             f"stretch of {self.width:.0%} of the time axis."
         )
+
+    def read_posterior(self, posterior: Posterior) -> Findings:
+        """Return what a posterior says of all algorithms: the same claims, by its draws."""
+        return posterior.verdict(self.certainty, margin=self.margin, width=self.width)
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
         """Return whether an elimination stays: not if margins, errors or classes are others."""
@@ -156,10 +160,7 @@ class ParetoSet(Question):
         log_k = view.entries.log_thresholds(
             rankings.algorithms, self.certainty, whole_race=self.errors == "whole_race"
         )
-        heaviest = view.heaviest or 1.0
-        # Weights and classes make counts that no number of instances can be compared with.
-        is_plain = view.heaviest is None and not self.classes
-        shares = view.error_shares if is_plain or not view.error_shares.on_the_way else Shares()
+        heaviest, shares = view.heaviest or 1.0, view.find_shares(plain=not self.classes)
         return Shown.of(
             tuple(compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts),
             log_k,

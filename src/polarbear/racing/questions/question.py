@@ -18,6 +18,7 @@ from polarbear.racing.model import FitOptions, Model
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
+    from polarbear.inference.findings import Findings
     from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import Kind
 
@@ -57,8 +58,8 @@ class Question:
     """Whether an eliminated algorithm goes to another rival, or returns, when its own one leaves:
     a round in which that happens is decided again, with rankings that include it."""
     focuses: ClassVar[bool] = True
-    """Whether runs go where they are expected to settle pairs at least cost. Else all algorithms
-    with an open pair run until its last open time on new instances, as in the paper."""
+    """Whether algorithms first run on instances on which rivals have run, and runs are extended
+    when no instance is left. Else they run on new instances only, as in the paper."""
 
     alone: ClassVar[Kind] = "member"
     """The verdict about the only algorithm of a race."""
@@ -111,6 +112,18 @@ class Question:
     def describe_test(self) -> str:
         """Return a sentence on how the race decides, for the methods section of a paper."""
         return f"After every round the race decided the question {type(self).__name__}."
+
+    def read_posterior(self, posterior: Posterior) -> Findings:
+        """Return what a posterior says of all algorithms, in the terms of the question.
+
+        >>> import numpy as np, polarbear as pb
+        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
+        >>> for question in (pb.ParetoSet(), pb.PaperParetoSet()):
+        ...     print(question.read_posterior(posterior).verdicts[1])
+        a2 is replaceable by a1 (P > 0.999)
+        a2 is dominated by a1 (P > 0.999)
+        """
+        return posterior.verdict(self.certainty)
 
     @property
     def guarantee(self) -> str:
@@ -175,6 +188,15 @@ class View:
     exhausted: frozenset[str]
     n_used: int
     n_unused: float
+
+    def find_shares(self, *, plain: bool = True) -> Shares:
+        """Return the shares of the error, all of it for e-values if no test can be made at the end.
+
+        Weights and classes (``plain`` false) make counts that no number of instances can be
+        compared with.
+        """
+        is_plain = plain and self.heaviest is None
+        return self.error_shares if is_plain or not self.error_shares.on_the_way else Shares()
 
     def unchanged(self, problems: tuple[str, ...] = ()) -> Decision:
         """Return the decision that changes nothing."""

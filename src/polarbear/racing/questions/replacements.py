@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -14,81 +16,87 @@ if TYPE_CHECKING:
     from polarbear.inference.dominance import Bools, Floats
 
 
-class Shown(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Shown:
     """What is shown of each pair of algorithms (row, column) in each of C classes of instances."""
 
-    standings: tuple[PairEvidence, ...]
+    evidence: tuple[PairEvidence, ...]
     log_k: Floats  # (n, n): the logarithms of the e-values that a proof needs
     level: float  # the logarithm of the e-value that a tie needs
     no_worse: tuple[Bools, ...]  # (S, n, n) each: row is not worse by more than the margin
     better: tuple[Bools, ...]  # (n, n) each: row is better on average
+    worse: tuple[Bools, ...]  # (n, n) each: row is worse by more than the margin on some stretch
 
     @classmethod
     def of(
         cls,
-        standings: tuple[PairEvidence, ...],
+        evidence: tuple[PairEvidence, ...],
         log_k: Floats,
         certainty: float,
         shares: Shares,
         n_used: int | None,
     ) -> Self:
-        """Return what the standings of all classes show.
+        """Return what the evidence of all classes shows.
 
         ``log_k`` (n, n): the logarithms of the e-values that each proof needs if all of the error
         is for these. A test is for pairs that ran on all ``n_used`` instances: who stopped before
         did so because of the data.
         """
-        level = -np.log1p(-certainty)
         needed = log_k - np.log(max(shares.on_the_way, 1e-300))
-        no_worse, better = [], []
-        for one in standings:
+        no_worse, better, worse = [], [], []
+        for one in evidence:
             on_stretches, on_average = one.proves(needed)
+            level = None
             if shares.now:
-                tested, tested_on_average = one.passes(shares.now * np.exp(-log_k))
+                level = shares.now * np.exp(-log_k)
+                tested, tested_on_average = one.passes(level)
                 if n_used is not None:
                     tested &= one.instances >= n_used
                     tested_on_average &= one.on_all_times >= n_used
+                    level = np.where((one.instances >= n_used).all(axis=0), level, 0.0)
                 on_stretches, on_average = on_stretches | tested, on_average | tested_on_average
+            worse.append(one.shows_worse(needed, level))
             no_worse.append(on_stretches)
             better.append(on_average)
         return cls(
-            standings=standings,
+            evidence=evidence,
             log_k=needed,
-            level=float(level),
+            level=float(-np.log1p(-certainty)),
             no_worse=tuple(no_worse),
             better=tuple(better),
+            worse=tuple(worse),
         )
 
-    @property
+    @cached_property
     def replaces(self) -> Bools:
         """(C, n, n): row replaces column in a class."""
         parts = zip(self.no_worse, self.better, strict=True)
         return np.stack([one.all(axis=0) & better for one, better in parts])
 
-    @property
+    @cached_property
     def stands_in(self) -> Bools:
         """(C, n, n): row is nowhere worse than column in a class, so it may take over."""
         return np.stack([one.all(axis=0) for one in self.no_worse])
 
-    @property
+    @cached_property
     def tied(self) -> Bools:
         """(C, n, n): neither is worse by more than the margin on any stretch of a class."""
-        within = np.stack([(one.no_worse >= self.level).all(axis=0) for one in self.standings])
+        within = np.stack([(one.no_worse >= self.level).all(axis=0) for one in self.evidence])
         return within & within.swapaxes(1, 2) & ~np.eye(within.shape[1], dtype=bool)
 
-    @property
+    @cached_property
     def settled(self) -> Bools:
         """(n, n): in every class one replaces the other, they are tied, or likely cross."""
-        ahead = np.stack([one.is_ahead_somewhere() for one in self.standings])
+        ahead = np.stack([one.is_ahead_somewhere() for one in self.evidence])
         replaces = self.replaces
         known = self.tied | replaces | replaces.swapaxes(1, 2) | (ahead & ahead.swapaxes(1, 2))
         in_every_class: Bools = np.all(known, axis=0)
         return in_every_class
 
-    @property
+    @cached_property
     def proof(self) -> Floats:
         """(n, n): how far the proof is that row replaces column, in every class; 1 is enough."""
-        weakest = [np.minimum(one.no_worse.min(axis=0), one.better) for one in self.standings]
+        weakest = [np.minimum(one.no_worse.min(axis=0), one.better) for one in self.evidence]
         share = np.maximum(np.min(weakest, axis=0) / self.log_k, 0.0)
         return np.where(self.replaces.all(axis=0), np.maximum(share, 1.0), np.minimum(share, 0.99))
 
@@ -146,7 +154,7 @@ def forecast_pairs(
         return None, []
     quantiles = []
     for shift in (1.28, 0.0, -1.28):
-        routes = [_instances_needed(shown, one, shift) for one in range(len(shown.standings))]
+        routes = [_instances_needed(shown, one, shift) for one in range(len(shown.evidence))]
         replace, settle = (np.max([route[k] for route in routes], axis=0) for k in (0, 1))
         leaves = replace.min(axis=0)  # when some rival replaces the algorithm of a column
         needed = [min(settle[i, j], leaves[i], leaves[j]) for i, j in pairs]
@@ -166,7 +174,7 @@ def _instances_needed(shown: Shown, c: int, shift: float) -> tuple[Floats, Float
 
     ``shift``: what is added to each statistic.
     """
-    one = shown.standings[c]
+    one = shown.evidence[c]
 
     def more(t: Floats, n: Floats, z: Floats | float) -> Floats:
         total = np.where(t + shift > 0, n * (z / np.maximum(t + shift, 1e-9)) ** 2, np.inf)

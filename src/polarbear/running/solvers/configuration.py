@@ -56,7 +56,6 @@ from polarbear.running.solvers.commands import Command
 from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.instances import Instances
 from polarbear.running.solvers.setup import Limits, Setup
-from polarbear.running.solvers.toml_lines import ERROR_LINE, find_line
 
 MAX_FILE_BYTES = 1_000_000
 """Larger files are refused before they are parsed: some take hours."""
@@ -81,7 +80,7 @@ _REQUIRED_KEYS = {
     "instances": 'what to run on, as in [instances] with files = "*.cnf"',
 }
 _INSTANCE_KEYS = ("files", "names", "python")
-_FIRST_WORD, _PARAMETER = re.compile(r"\w+"), re.compile(r"^(\w+)=")
+_PARAMETER = re.compile(r"^(\w+)=")
 _COMMAND_KEYS = (
     "command",
     "pattern",
@@ -122,42 +121,24 @@ class Configuration:
     seed: int
 
 
-class _FileError(DataError):
-    """An error in a race file, with the key or the line at fault."""
-
-    def __init__(self, message: str, *path: str, line: int | None = None) -> None:
-        super().__init__(message)
-        self.path, self.line = path, line
-
-
 def load(path: str | Path) -> Configuration:
-    """Read a race from a TOML file; error messages name the line."""
+    """Read a race from a TOML file; error messages name the table and the key."""
     path = Path(path)
-    text = ""
     try:
-        text = _read(path)
-        return _make_configuration(_parse(text), path.parent)
-    except _FileError as error:
-        line = error.line or find_line(text, error.path)
-        raise DataError(f"{path}{f', line {line}' if line else ''}: {error}") from None
+        return _make_configuration(_parse(_read(path)), path.parent)
     except (SolverError, DataError) as error:
         raise DataError(f"{path}: {error}") from None
 
 
 @contextmanager
-def _locate_errors(*path: str, keys: Mapping[str, Any]) -> Iterator[None]:
-    """Add the table and the key at fault to errors that are raised inside ``with``."""
+def _locate_errors(*path: str) -> Iterator[None]:
+    """Add the table to errors that are raised inside ``with``."""
     try:
         yield
-    except _FileError:
-        raise
     except (SolverError, TypeError, ValueError) as error:
         message = str(error).removeprefix("limits: ")
-        word = _FIRST_WORD.match(message)
-        named = [key for key in keys if word and key == word[0]]
-        named += [key for key, value in keys.items() if message.startswith(repr(value))]
         table = f"[{'.'.join(path)}] " if path else ""
-        raise _FileError(table + _PARAMETER.sub(r"\1 = ", message), *path, *named[:1]) from None
+        raise DataError(table + _PARAMETER.sub(r"\1 = ", message)) from None
 
 
 def _read(path: Path) -> str:
@@ -188,10 +169,7 @@ def _parse(text: str) -> dict[str, Any]:
     except RecursionError:
         raise DataError("the file is not TOML: its brackets are nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
-        match = ERROR_LINE.search(str(error))
-        raise _FileError(
-            f"the file is not TOML: {error}", line=int(match[1]) if match else None
-        ) from None
+        raise DataError(f"the file is not TOML: {error}") from None
 
 
 def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
@@ -205,26 +183,28 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     _check_keys(asked, _QUESTION_KEYS, "question")
     _check_keys(spent, _BUDGET_KEYS, "budget")
     _check_keys(limits_table, _LIMIT_KEYS, "limits")
-    with _locate_errors("question", keys=asked):
+    with _locate_errors("question"):
         question = question_from_plain(asked)
-    with _locate_errors("budget", keys=spent):
+    with _locate_errors("budget"):
         if not isinstance(batch := spent.get("batch", []), list):
             raise DataError(f"batch={batch!r}: expected two numbers, as in [8, 64]")
         budget = Budget.from_plain(spent).resolve_deadline(time.time())
-    with _locate_errors("limits", keys=limits_table):
+    with _locate_errors("limits"):
         limits = Limits(**limits_table)
     fit = _get_table(plain, "fit")
-    with _locate_errors("fit", keys=fit):
+    with _locate_errors("fit"):
         question = replace(question, fit=fit)
         _ = question.model  # it checks the options
-    with _locate_errors("times", keys={}):
+    if isinstance(plain["times"], dict):
+        _check_keys(plain["times"], ("from", "to", "n", "spacing"), "times")
+    with _locate_errors("times"):
         times = grid.check_times(_make_times(plain["times"]))
     solvers = {
         name: _make_solver(_get_table(plain["solvers"], name, "solvers"), name, folder)
         for name in _get_table(plain, "solvers")
     }
     instances = _make_instances(_get_table(plain, "instances"), folder)
-    with _locate_errors(keys=plain):
+    with _locate_errors():
         setup = Setup.of(
             solvers,
             instances,
@@ -246,16 +226,14 @@ def _get_store(plain: Mapping[str, Any], folder: Path) -> str | None:
     """Return the URL of the store, or its path relative to the folder of the race file."""
     store = plain.get("store")
     if store is not None and not isinstance(store, str):
-        raise _FileError(
-            f"store = {store!r}: expected the path of a file, or the URL of a database", "store"
-        )
+        raise DataError(f"store = {store!r}: expected the path of a file, or the URL of a database")
     return store if store is None or "://" in store else str(folder / store)
 
 
 def _get_seed(plain: Mapping[str, Any]) -> int:
     seed = plain.get("seed", 0)
     if not isinstance(seed, int) or isinstance(seed, bool):
-        raise _FileError(f"seed = {seed!r}: expected a whole number", "seed")
+        raise DataError(f"seed = {seed!r}: expected a whole number")
     return seed
 
 
@@ -263,17 +241,17 @@ def _make_solver(table: Mapping[str, Any], name: str, folder: Path) -> Any:
     """Make a solver from its table: a command, or a Python function to import."""
     path = ("solvers", name)
     if ("command" in table) == ("python" in table):
-        raise _FileError(
-            f'[solvers.{name}] needs either command = [...] or python = "module:function"', *path
+        raise DataError(
+            f'[solvers.{name}] needs either command = [...] or python = "module:function"'
         )
     if "python" in table:
         _check_keys(table, ("python",), *path)
-        return _import_object(table["python"], folder, *path)
+        return _import_object(table["python"], folder)
     _check_keys(table, _COMMAND_KEYS, *path)
     if "pattern" not in table:
-        raise _FileError(f"[solvers.{name}] needs a pattern that finds values in the output", *path)
+        raise DataError(f"[solvers.{name}] needs a pattern that finds values in the output")
     options: dict[str, Any] = {k: v for k, v in table.items() if k != "command"}
-    with _locate_errors(*path, keys=table):
+    with _locate_errors(*path):
         if "ok_exit_codes" in options:
             options["ok_exit_codes"] = tuple(options["ok_exit_codes"])
         return Command(table["command"], **options, folder=str(folder.absolute()))
@@ -283,10 +261,10 @@ def _make_instances(table: Mapping[str, Any], folder: Path) -> Any:
     """Make instances from the files or names in a table, or import the object it names."""
     _check_keys(table, _INSTANCE_KEYS, "instances")
     if len(table) != 1:
-        raise _FileError("[instances] needs one of files, names and python", "instances")
+        raise DataError("[instances] needs one of files, names and python")
     if "python" in table:
-        return _import_object(table["python"], folder, "instances")
-    with _locate_errors("instances", keys=table):
+        return _import_object(table["python"], folder)
+    with _locate_errors("instances"):
         if "names" in table:
             return Instances.of(_check_texts(table["names"], "names"))
         files = table["files"]
@@ -299,7 +277,6 @@ def _make_times(times: Any) -> Any:
     """Make times from a table such as {from = 1, to = 100}; a list is returned unchanged."""
     if not isinstance(times, dict):
         return times
-    _check_keys(times, ("from", "to", "n", "spacing"), "times")
     spacing = times.get("spacing", "log")
     if spacing not in ("log", "linear") or not {"from", "to"} <= set(times):
         raise DataError(
@@ -310,11 +287,11 @@ def _make_times(times: Any) -> Any:
     return make_grid(times["from"], times["to"], times.get("n", 50))
 
 
-def _import_object(name: Any, folder: Path, *path: str) -> Any:
+def _import_object(name: Any, folder: Path) -> Any:
     """Import an object given as "module:name", also from the folder of the race file."""
     module, colon, attribute = name.partition(":") if isinstance(name, str) else ("", "", "")
     if not (module and colon and attribute):
-        raise _FileError(f'python = {name!r}: expected "module:name"', *path, "python")
+        raise DataError(f'python = {name!r}: expected "module:name"')
     file_folder = str(folder.resolve())
     if file_folder not in sys.path:
         sys.path.insert(0, file_folder)
@@ -322,11 +299,11 @@ def _import_object(name: Any, folder: Path, *path: str) -> Any:
         imported: Any = import_module(module)
     except Exception as error:
         why = _explain_missing_module(error, module, folder) or describe_exception(error)
-        raise _FileError(f"python = {name!r}: {why}", *path, "python") from None
+        raise DataError(f"python = {name!r}: {why}") from None
     for part in attribute.split("."):
         if not hasattr(imported, part):
             why = f"{module} has no {attribute!r}"
-            raise _FileError(f"python = {name!r}: {why}", *path, "python")
+            raise DataError(f"python = {name!r}: {why}")
         imported = getattr(imported, part)
     return imported
 
@@ -344,7 +321,7 @@ def _get_table(plain: Mapping[str, Any], name: str, *parents: str) -> Mapping[st
     table = plain.get(name, {}) if isinstance(plain, dict) else None
     if not isinstance(table, dict):
         header = ".".join((*parents, name))
-        raise _FileError(f"{header} = {table!r}: expected a table [{header}]", *parents, name)
+        raise DataError(f"{header} = {table!r}: expected a table [{header}]")
     return table
 
 
@@ -363,4 +340,4 @@ def _check_keys(table: Mapping[str, Any], allowed: Iterable[str], *path: str) ->
             advice = (
                 f"it belongs {' or '.join(places)}" if places else suggest_name(name, list(allowed))
             )
-            raise _FileError(f"{header}unknown key {name!r}; {advice}", *path, name)
+            raise DataError(f"{header}unknown key {name!r}; {advice}")

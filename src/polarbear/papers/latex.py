@@ -1,7 +1,9 @@
 """LaTeX tables for papers: one row per algorithm, for the packages booktabs and siunitx."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from polarbear._text import choose_precision, escape_text, format_time, format_unit
 from polarbear.errors import DataError
 from polarbear.inference.findings import find_best_times
+from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict, format_probability
+from polarbear.papers.methods_text import CERTAINTY, refuse_certainty
+from polarbear.racing.race import Race
 
 Floats = NDArray[np.float64]
 
@@ -40,10 +45,9 @@ class RatedAlgorithms(NamedTuple):
     mean: Floats  # (T, n)
     deviation: Floats  # (T, n): posterior standard deviation
     best: Floats  # (T, n): P(has the highest rating)
-    member: Floats  # (n,): P(in the Pareto set)
 
     @classmethod
-    def of(cls, posterior: "_Ratings") -> Self:
+    def of(cls, posterior: Posterior) -> Self:
         """Return the mean, standard deviation and P(best) of a posterior's ratings."""
         ratings = posterior.ratings
         deviation = ratings.std(axis=0, dtype=np.float64)
@@ -54,30 +58,46 @@ class RatedAlgorithms(NamedTuple):
             mean=posterior.mean(),
             deviation=deviation,
             best=posterior.prob_best(),
-            member=posterior.undominated(posterior.algorithms).mean(axis=0),
         )
 
 
-class _Ratings(Protocol):
-    """The methods of a posterior that a LaTeX table of ratings needs."""
+def to_latex(
+    source: Posterior | Race,
+    at: ArrayLike | None = None,
+    *,
+    certainty: float | None = None,
+    margin: float = 0.1,
+    width: float = 0.1,
+) -> str:
+    r"""Return a LaTeX table of a posterior or a race, a row per algorithm: booktabs and siunitx.
 
-    @property
-    def algorithms(self) -> tuple[str, ...]: ...
+    Columns: status, P(worth running), when it is most likely the best, and the mean
+    rating at the times ``at`` (by default the first, the middle and the last). The number in
+    parentheses is the posterior standard deviation in units of the last digit. For a time that
+    is not on the grid, the rating is that of the grid's last time before, and the last line of
+    the table says so. The ratings of a race are of its last decision, so eliminated algorithms have
+    none. ``certainty`` (by default 0.95), ``margin`` and ``width`` are for a posterior; a race has
+    its own.
 
-    @property
-    def times(self) -> Floats: ...
-
-    @property
-    def clock(self) -> str: ...
-
-    @property
-    def ratings(self) -> NDArray[np.float32]: ...
-
-    def mean(self) -> Floats: ...
-
-    def prob_best(self) -> Floats: ...
-
-    def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]: ...
+    >>> import polarbear as pb
+    >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
+    >>> posterior = pb.fit(pb.simulation.simulate_rankings(truth, 200))
+    >>> print(to_latex(posterior, at=[0, 1]).splitlines()[-4].split("&")[:2])
+    ['a2 ', ' worth running ']
+    >>> table = to_latex(pb.replay(pb.simulation.simulate_runs(truth, 60)))
+    >>> "a3 & replaceable by a1" in table, r"\toprule" in table
+    (True, True)
+    """
+    if isinstance(source, Race):
+        refuse_certainty(certainty)
+        note = f"A race with PolarBear: {source.question.describe()}."
+        posterior = source.posterior
+        rated = None if posterior is None else RatedAlgorithms.of(posterior)
+        return render_table(source.status.verdicts, rated, at, note)
+    certainty = CERTAINTY if certainty is None else certainty
+    note = f"Made by PolarBear: {source.method}, {source.prior}, certainty {certainty:g}."
+    verdicts = source.verdicts(certainty, margin=margin, width=width)
+    return render_table(verdicts, RatedAlgorithms.of(source), at, note)
 
 
 def render_table(
@@ -169,14 +189,12 @@ def _describe_other_times(
 def _make_row(verdict: Verdict, rated: RatedAlgorithms | None, shown: Sequence[int]) -> list[str]:
     """Return the cells of an algorithm's row in a LaTeX table."""
     said = escape_latex(verdict._replace(probability=None).brief())
-    name, is_member = escape_latex(verdict.algorithm), verdict.probability
-    if rated is None or verdict.algorithm not in rated.algorithms:
-        is_member = is_member if verdict.is_candidate else None
-        row = [name, said, _format_prob(is_member)]
-        return row if rated is None else [*row, "", *[NO_NUMBER] * len(shown)]
+    row = [escape_latex(verdict.algorithm), said, _format_prob(verdict.prob_worth)]
+    if rated is None:
+        return row
+    if verdict.algorithm not in rated.algorithms:
+        return [*row, "", *[NO_NUMBER] * len(shown)]
     code = rated.algorithms.index(verdict.algorithm)
-    is_member = is_member if verdict.is_candidate else float(rated.member[code])
-    row = [name, said, _format_prob(is_member)]
     ranges = [
         _format_time(rated, float(rated.times[start]))
         if start == stop - 1

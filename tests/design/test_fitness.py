@@ -5,9 +5,9 @@ import pytest
 from scipy.stats import kendalltau
 
 import polarbear as pb
-from polarbear.coordinator.fitness import find_identical, measure_fitness
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
+from polarbear.design.fitness import find_identical, measure_fitness
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors.dirichlet import Dirichlet
 

@@ -8,7 +8,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.racing.events import Asked, Decided, Told, from_json, to_json
-from polarbear.racing.verifying import verify_decisions
+from polarbear.reporting.verifying import verify_decisions
 from racers import drive, fitted, race_of
 
 TIMES = np.array([1.0, 2.0, 3.0])
@@ -16,7 +16,7 @@ RACES = {
     "default": {},
     "paper": {"question": pb.PaperParetoSet()},
     "overlap": {"budget": pb.Budget(overlap=1, batch=(4, 16))},
-    "baseline": {"question": pb.NoWorse("a1", epsilon=0.1)},
+    "baseline": {"question": pb.NoWorse("a1")},
     "limits": {"budget": pb.Budget(runs=120, retries=1)},
 }
 

@@ -63,7 +63,7 @@ class Failures(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict about a candidate, returned by :class:`polarbear.Judge`.
+    """The verdict about a candidate, returned by :class:`polarbear.design.Judge`.
 
     Attributes
     ----------

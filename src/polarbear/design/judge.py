@@ -17,7 +17,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from polarbear.coordinator.candidates import (
+from polarbear.coordinator.resume import begin_or_resume
+from polarbear.data.names import natural_sort_key
+from polarbear.data.run import Direction
+from polarbear.data.runs import Runs
+from polarbear.design.candidates import (
     RACE,
     REFERENCE,
     Candidate,
@@ -25,18 +29,14 @@ from polarbear.coordinator.candidates import (
     CandidateSolver,
     name_candidate,
 )
-from polarbear.coordinator.fitness import (
+from polarbear.design.fitness import (
     Fitness,
     measure_class_win_rates,
     measure_fitness,
     measure_win_rates,
 )
-from polarbear.coordinator.judged_race import JudgedRace
-from polarbear.coordinator.judgement import REJECTED, Cost, Failures, Judgement, Rival
-from polarbear.coordinator.resume import begin_or_resume
-from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Direction
-from polarbear.data.runs import Runs
+from polarbear.design.judged_race import JudgedRace
+from polarbear.design.judgement import REJECTED, Cost, Failures, Judgement, Rival
 from polarbear.errors import DataError, SolverError
 from polarbear.inference.verdicts import Kind, Verdict
 from polarbear.racing.budget import Budget

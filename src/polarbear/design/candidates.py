@@ -97,8 +97,8 @@ def _encode(value: object) -> str:
 def load_code(text: str) -> dict[str, Any]:
     r"""Execute the text of a Python program and return the names that it defines.
 
-    Call it in ``make_solver`` of a :class:`polarbear.Judge`, so that the text is executed in the
-    process of a run. Tracebacks show the lines of the text.
+    Call it in ``make_solver`` of a :class:`Judge`, so that the text is executed in the process of a
+    run. Tracebacks show the lines of the text.
 
     >>> load_code("def double(x):\n    return 2 * x")["double"](4)
     8

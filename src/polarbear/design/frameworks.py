@@ -1,4 +1,4 @@
-"""``pb.frameworks``: let a judge evaluate the candidates of frameworks that design algorithms.
+"""Let a judge evaluate the candidates of frameworks that design algorithms.
 
 Each function is what a framework calls for a candidate. A candidate is judged once, however often
 the framework asks. Only the function that needs a framework imports it.
@@ -13,24 +13,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from polarbear.coordinator.candidates import Candidate
-from polarbear.coordinator.judgement import Judgement
+from polarbear.design.candidates import Candidate
+from polarbear.design.judgement import Judgement
 from polarbear.errors import DataError, require
-
-__all__ = [
-    "GepaAcceptance",
-    "GepaAdapter",
-    "evaluate_for_openevolve",
-    "evaluate_for_shinka",
-    "judge_proposals",
-    "make_blade_problem",
-    "make_llamea_evaluator",
-    "make_optuna_objective",
-]
 
 
 class JudgeFunction(Protocol):
-    """A :class:`polarbear.Judge`, or a function with the same arguments."""
+    """A :class:`polarbear.design.Judge`, or a function with the same arguments."""
 
     def __call__(self, candidate: Candidate, *, label: str = "") -> Judgement:
         """Judge a candidate, and return the judgement."""

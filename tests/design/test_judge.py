@@ -14,7 +14,7 @@ import course
 import polarbear as pb
 from judging import HANGING, code, judge_one, make_judge
 from polarbear.coordinator import judge as judge_module
-from polarbear.coordinator.candidates import (
+from polarbear.design.candidates import (
     CandidateFolder,
     _trim_traceback,
     load_code,
@@ -67,7 +67,7 @@ def test_texts_say_what_a_designer_needs_and_name_no_instance(folder):
     assert "step 3" in str(copy)
     assert json.loads(json.dumps(broken.to_dict()))["failures"]["instances"] == []
     for one in (bad, broken, copy):
-        assert pb.Judgement.from_dict(one.to_dict(show_instances=True)) == one
+        assert pb.design.Judgement.from_dict(one.to_dict(show_instances=True)) == one
 
 
 @pytest.mark.slow
@@ -331,7 +331,7 @@ def test_a_failing_make_solver_shows_no_folder(tmp_path):
     text = judgement.describe("long")
     assert "Reason: KeyError: 'walk'" in text
     assert 'File "judging.py", line' in text  # where make_solver is
-    assert 'return pb.load_code(text)["walk"]' in text
+    assert 'return pb.design.load_code(text)["walk"]' in text
     assert "candidates.py" not in text
     assert "/" not in text
 

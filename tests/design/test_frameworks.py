@@ -1,6 +1,6 @@
 """Frameworks that design algorithms let a judge evaluate, with models that propose from a list.
 
-``pytest -m long tests/coordinator/test_frameworks.py`` runs the loops of 30 candidates through
+``pytest -m long tests/design/test_frameworks.py`` runs the loops of 30 candidates through
 each framework that is installed: ``pip install gepa openevolve``, ``pip install shinka-evolve``,
 ``pip install llamea``, or ``pip install iohblade codebleu tree-sitter-python``, each in an
 environment of its own.
@@ -19,7 +19,7 @@ import pytest
 import polarbear as pb
 from design_loops import LOOPS, QuietLogger
 from judging import PROPOSALS, code, make_judge, make_loop_judge
-from polarbear.coordinator.judgement import Failures
+from polarbear.design.judgement import Failures
 from polarbear.errors import DataError
 from polarbear.inference.verdicts import Verdict
 
@@ -36,12 +36,12 @@ def test_optuna_maximises_the_fitness_and_prunes(tmp_path):
     study = optuna.create_study(
         direction="maximize", sampler=optuna.samplers.GridSampler({"step": ["3", "1 / 0"]}, seed=1)
     )
-    study.optimize(pb.frameworks.make_optuna_objective(judge, suggest), n_trials=3)
+    study.optimize(pb.design.make_optuna_objective(judge, suggest), n_trials=3)
     states = {trial.params["step"]: trial.state.name for trial in study.trials}
     assert states == {"3": "COMPLETE", "1 / 0": "PRUNED"}
     assert study.best_params == {"step": "3"}
     assert study.best_trial.user_attrs["judgement"]["win_rates"][-1] > 0.5
-    objective = pb.frameworks.make_optuna_objective(judge, suggest, at_times=True)
+    objective = pb.design.make_optuna_objective(judge, suggest, at_times=True)
     front = optuna.create_study(directions=["maximize", "maximize"])
     front.enqueue_trial({"step": "3"})
     front.optimize(objective, n_trials=1)
@@ -49,7 +49,7 @@ def test_optuna_maximises_the_fitness_and_prunes(tmp_path):
 
 
 def make_judgement(name, kind, fitness=0.5, **more):
-    return pb.Judgement(Verdict(name, kind), fitness, **more)
+    return pb.design.Judgement(Verdict(name, kind), fitness, **more)
 
 
 def test_proposals_know_the_judgements_before():
@@ -62,14 +62,14 @@ def test_proposals_know_the_judgements_before():
     def judge(candidate, *, label=""):
         return make_judgement(candidate, "member", float(candidate), label=label)
 
-    judgements = pb.frameworks.judge_proposals(judge, propose, 5, n_evaluators=2)
+    judgements = pb.design.judge_proposals(judge, propose, 5, n_evaluators=2)
     assert [judgement.name for judgement in judgements] == ["1", "2", "3", "4", "5"]
     assert seen == [[], [], [1, 2], [1, 2], [1, 2, 3, 4]]
     assert judgements[-1].label == "candidate 5"
     with pytest.raises(DataError, match="patience=0"):
-        pb.frameworks.judge_proposals(judge, propose, 5, patience=0)
+        pb.design.judge_proposals(judge, propose, 5, patience=0)
     with pytest.raises(DataError, match="n_evaluators=0"):
-        pb.frameworks.judge_proposals(judge, propose, 5, n_evaluators=0)
+        pb.design.judge_proposals(judge, propose, 5, n_evaluators=0)
 
 
 def test_a_loop_ends_when_the_set_is_stable():
@@ -80,7 +80,7 @@ def test_a_loop_ends_when_the_set_is_stable():
 
     def count(patience):
         proposals = iter(kinds)
-        loop = pb.frameworks.judge_proposals
+        loop = pb.design.judge_proposals
         return len(loop(judge, lambda _: next(proposals), len(kinds), patience=patience))
 
     assert [count(patience) for patience in (2, 3, 4, None)] == [2, 6, 7, 7]
@@ -92,7 +92,7 @@ def test_shinka_gets_the_two_files(tmp_path):
         return make_judgement("c1", "removed", 0.0, failures=Failures(4, "ZeroDivisionError"))
 
     (tmp_path / "main.py").write_text("# EVOLVE-BLOCK-START\nsolve = 3\n# EVOLVE-BLOCK-END\n")
-    pb.frameworks.evaluate_for_shinka(judge, tmp_path / "main.py", tmp_path / "results")
+    pb.design.evaluate_for_shinka(judge, tmp_path / "main.py", tmp_path / "results")
     metrics, correct = (
         json.loads((tmp_path / "results" / f"{name}.json").read_text())
         for name in ("metrics", "correct")
@@ -122,7 +122,7 @@ def judge_by_length(candidate, *, label=""):
 
 
 def test_llamea_evaluates_populations_and_single_solutions():
-    evaluate = pb.frameworks.make_llamea_evaluator(judge_by_length)
+    evaluate = pb.design.make_llamea_evaluator(judge_by_length)
     solutions, parents = [Solution("abc"), Solution("")], [Solution("parent")]
     assert evaluate(solutions, parents, "logger") == (solutions, parents)
     assert [solution.fitness for solution in solutions] == [0.3, None]  # no code, no judgement
@@ -154,7 +154,7 @@ def test_blade_has_a_judge_for_each_run(tmp_path, monkeypatch):
         folders.append(folder)
         return judge_by_length
 
-    problem = pb.frameworks.make_blade_problem(make_judge, "Write a search.", eval_timeout=9)
+    problem = pb.design.make_blade_problem(make_judge, "Write a search.", eval_timeout=9)
     assert (problem.task_prompt, problem.options) == ("Write a search.", {"eval_timeout": 9})
     assert problem(Solution("abcd")).fitness == 0.4
     copied, logger = copy.deepcopy(problem), Logger()

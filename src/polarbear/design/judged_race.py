@@ -11,12 +11,12 @@ from typing import Self
 
 import numpy as np
 
-from polarbear.coordinator.candidates import REFERENCE
-from polarbear.coordinator.fitness import find_identical
 from polarbear.coordinator.round_health import RoundHealth
 from polarbear.coordinator.run_race import SolverRace
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
+from polarbear.design.candidates import REFERENCE
+from polarbear.design.fitness import find_identical
 from polarbear.errors import SolverError
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import Failed
@@ -34,6 +34,8 @@ COPY = "its runs are those of "
 
 class JudgedRace(SolverRace):
     """A race of candidates that stops as soon as the verdict about one of them is final."""
+
+    _shows_best = False  # which would take longer than the verdict
 
     def judge_with(self, make: Callable[[str], Solver], told: list[Run]) -> Self:
         """Give the race a function that makes the solver of a candidate, and all runs so far."""

@@ -1,0 +1,91 @@
+"""The size of each room in lines of code: without docstrings, comments and blank lines.
+
+A budget may fall; it rises only with a line in CHANGELOG.md that says what users got for it.
+`python tests/test_size.py` prints the table.
+"""
+
+import ast
+import io
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
+BUDGETS = {
+    "inference": 7810,
+    "readers": 5040,
+    "data": 3890,
+    "racing": 4220,
+    "running": 3470,
+    "plots": 2560,
+    "cli": 2480,
+    "store": 2230,
+    "selection": 1530,
+    "design": 1060,
+    "reporting": 1070,
+    "coordinator": 840,
+    "calibration": 570,
+    "live": 600,
+    "priors": 430,
+    "papers": 430,
+    "simulation": 320,
+    "top": 170,
+}
+SPACE = {
+    tokenize.COMMENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.INDENT,
+    tokenize.NEWLINE,
+    tokenize.NL,
+}
+
+
+def is_text(node):
+    constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return constant and isinstance(node.value.value, str)
+
+
+def count_code(text):
+    """The lines of a module that hold a token other than a docstring or a comment.
+
+    >>> count_code("'''A sum.'''\\n\\nx = (  # of two\\n    1\\n    + 2\\n)\\n")
+    4
+    """
+    lines = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in SPACE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        # A string that stands alone documents its module, class, function or constant.
+        if is_text(node):
+            lines.difference_update(range(node.lineno, node.end_lineno + 1))
+    return len(lines)
+
+
+def measure():
+    """Lines and lines of code of each room; modules at the top level are the room "top"."""
+    lines, code = Counter(), Counter()
+    for path in SOURCE.rglob("*.py"):
+        parts = path.relative_to(SOURCE).parts
+        room, text = parts[0] if len(parts) > 1 else "top", path.read_text("utf-8")
+        lines[room] += len(text.splitlines())
+        code[room] += count_code(text)
+    return lines, code
+
+
+def test_no_room_exceeds_its_budget():
+    _, code = measure()
+    assert code.keys() == BUDGETS.keys()
+    assert {room: size for room, size in code.items() if size > BUDGETS[room]} == {}
+
+
+def test_a_statement_over_several_lines_counts_each_of_them():
+    assert count_code('x = f(\n    1,\n\n    # why\n    2,\n)\n"""What x is."""\n') == 4
+
+
+if __name__ == "__main__":
+    lines, code = measure()
+    for room in sorted(code, key=lambda room: -code[room]):
+        print(f"{room:12} {lines[room]:7,} {code[room]:7,} {BUDGETS.get(room, 0):7,}")
+    print(f"{'all':12} {lines.total():7,} {code.total():7,} {sum(BUDGETS.values()):7,}")
