@@ -79,6 +79,8 @@ INTEGER_CLOCKS = (
     "steps",
     "epochs",
     "nodes",
+    "tokens",
+    "turns",
 )
 """Clocks that count events, so that their times are whole numbers."""
 
@@ -91,7 +93,8 @@ def choose_precision(clock: str) -> Literal["whole", "seconds", "all", "reciproc
     """Return how to write times of a clock: "whole" numbers, "seconds", or with "all" digits.
 
     "whole": counts are rounded down, since the result after 30.9 evaluations is that after 30.
-    "seconds": whole seconds from 100 on, three significant digits below. "all": all digits.
+    "seconds": whole seconds or dollars from 100 on, three significant digits below. "all": all
+    digits.
     "reciprocal": a difficulty of 1e8 is the target with the precision 1e-8.
 
     >>> choose_precision("evaluations"), choose_precision("cpu"), choose_precision("time")
@@ -102,7 +105,7 @@ def choose_precision(clock: str) -> Literal["whole", "seconds", "all", "reciproc
     unit = format_unit(clock)
     if unit in INTEGER_CLOCKS:
         return "whole"
-    return "seconds" if unit.split(" ")[-1] in ("seconds", "s") else "all"
+    return "seconds" if unit.split(" ")[-1] in ("seconds", "s", "dollars") else "all"
 
 
 def format_time(time: float, clock: str, max_digits: int = 6) -> str:
@@ -140,6 +143,8 @@ def format_range(start: float, stop: float, clock: str) -> str:
     ('100 to 20,000 evaluations', '1 to 2')
     >>> format_range(5, 5, "wall"), format_range(1, 1, "evaluations")
     ('5 seconds', '1 evaluation')
+    >>> format_range(0.0123456, 3, "dollars"), format_range(1, 1, "tokens")
+    ('0.0123 to 3 dollars', '1 token')
     >>> format_range(5, 98, "% targets"), format_range(5, 5, "% targets")
     ('5 to 98 % targets', '5 % target')
     >>> format_range(0.1, 1e8, "precision targets")
@@ -151,7 +156,7 @@ def format_range(start: float, stop: float, clock: str) -> str:
 
 def _append_unit(number: str, clock: str) -> str:
     unit = format_unit(clock)
-    is_one = number == "1" and (unit in INTEGER_CLOCKS or unit.endswith("seconds"))
+    is_one = number == "1" and (unit in INTEGER_CLOCKS or unit.endswith(("seconds", "dollars")))
     if is_one or (name_point(clock) == "target" and " to " not in number):
         unit = unit[:-1]
     return f"{number} {unit}".rstrip()

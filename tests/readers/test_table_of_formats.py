@@ -25,6 +25,7 @@ FIXTURES = {
     "syne_tune": "syne_tune",
     "carps": "carps/runs",
     "mlflow": "mlflow/mlflow_3.17.2.db.gz",
+    "solved": "solved/leaderboards.json",
     "minizinc": "minizinc/gecode__k30__1.jsonl.gz",
     "timefold": "timefold",
     "logs": "scip/knap_max.log",

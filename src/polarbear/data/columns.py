@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.names import Codes, to_name
+from polarbear.data.names import Codes, to_name, to_names
 from polarbear.errors import DataError, require, warn
 
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]{1,400}\s*")
@@ -115,7 +115,7 @@ class MappingColumns:
             raise DataError(
                 f"column {name!r} must hold names (texts or numbers), got {values[0]!r}"
             ) from None
-        labels = Labels(codes, [to_name(value) for value in code_of])
+        labels = Labels(codes, to_names(code_of))
         return labels if may_be_empty else check_labels(labels, name, self.describe_row)
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:
@@ -177,7 +177,7 @@ class FrameColumns:
             raise empty_cell_error(name, first, int(np.sum(empty)))
         distinct = column.unique().to_list()
         codes = column.replace_strict(distinct, list(range(len(distinct))), return_dtype=nw.Int32)
-        labels = Labels(codes.to_numpy(), [to_name(value) for value in distinct])
+        labels = Labels(codes.to_numpy(), to_names(distinct))
         return labels if may_be_empty else check_labels(labels, name, self.describe_row)
 
     def read_numbers(self, name: str) -> NDArray[np.float64]:

@@ -20,6 +20,9 @@ MAX_RECORDED_TIMES = 200
 MAX_CHECKPOINTS = 50
 """No more distinct times than this were chosen by whoever recorded them, so all are compared."""
 
+SOLVED_SHARE = 0.02
+"""If runs solve their instance or not, a grid begins where this share of the solved ones is."""
+
 FIRST_SHARE, FIRST_COUNT, MAX_COUNTED_SHARE = 0.01, 10, 0.1
 """A default grid begins at this share of its end. If times are counts, such as evaluations, it
 begins at this count or later, unless that is more than the second share of its end."""
@@ -68,7 +71,8 @@ def from_runs(
     The grid begins at 1 % of its end, because the first observations are mostly luck, and no
     algorithm that is lucky once can be dominated. Where times are whole numbers, it begins at 10
     or later, unless that is more than a tenth of its end. It never begins before half of the runs
-    have a value. Of runs that were recorded at 50 distinct times or fewer, no time is left out.
+    have a value. Of runs that were recorded at 50 distinct times or fewer, no time is left out. If
+    runs only solve their instance or not, it begins where 2 % of those that do have solved it.
 
     The grid ends at the last time at which half of the runs are known: later, the few runs with
     the longest records would decide. ``start`` and ``stop`` override both.
@@ -112,6 +116,9 @@ def from_runs(
 def find_first_time(runs: Runs) -> float:
     """Return the time from which half of the runs have a value, or the first value of all.
 
+    Of runs that only solve their instance or not, it is the time at which 2 % of those that do
+    have solved it: that most have not is then a result, and no lack of values.
+
     >>> from polarbear.data.run import Run
     >>> runs = [Run("a", str(k), [k], [1], until=9) for k in (1, 2, 7)]
     >>> find_first_time(Runs.from_records(runs, direction="minimize"))
@@ -119,11 +126,18 @@ def find_first_time(runs: Runs) -> float:
     """
     if not len(runs.time):
         raise DataError("no run has a value, so a grid cannot be chosen: pass the times")
+    if _solves_only(runs):
+        return float(np.sort(runs.time)[int(SOLVED_SHARE * len(runs.time))])
     first = np.full(len(runs), np.inf)
     has_value = np.diff(runs.offset) > 0
     first[has_value] = runs.time[runs.offset[:-1][has_value]]
     half = np.sort(first)[(len(runs) - 1) // 2]
     return float(half if np.isfinite(half) else first[has_value].min())
+
+
+def _solves_only(runs: Runs) -> bool:
+    """Return whether all values are the same, so that a run has solved its instance or not."""
+    return bool(np.ptp(runs.value) == 0 and len(runs.time) < len(runs))
 
 
 def describe_start(start: float, first: float, clock: str) -> str:
@@ -164,7 +178,11 @@ def _choose_range(
     if start is not None:
         begin = float(start)
     else:
-        begin = first if keeps_all else max(first, _find_first_meaning(end, whole))
+        begin = (
+            first
+            if keeps_all or _solves_only(runs)
+            else max(first, _find_first_meaning(end, whole))
+        )
     if stop is None:
         end = max(begin, end)
     if end < begin:

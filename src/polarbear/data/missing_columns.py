@@ -16,8 +16,28 @@ from polarbear.data.run import NO_DIRECTION
 from polarbear.errors import DataError
 
 COMMON_COLUMN_NAMES = {
-    "algorithm": ("solver", "optimizer", "optimiser", "method", "algo", "alg", "optimizer_name"),
-    "instance": ("problem", "function", "dataset", "task", "benchmark", "fid", "inst"),
+    "algorithm": (
+        "solver",
+        "optimizer",
+        "optimiser",
+        "method",
+        "algo",
+        "alg",
+        "optimizer_name",
+        "model",
+        "agent",
+    ),
+    "instance": (
+        "problem",
+        "function",
+        "dataset",
+        "task",
+        "benchmark",
+        "fid",
+        "inst",
+        "instance_id",
+        "task_id",
+    ),
     "time": (
         "evals",
         "evaluations",

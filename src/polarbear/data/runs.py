@@ -51,6 +51,9 @@ HOW_READ = "read as finished; say ended='finished' or ended='cut'"
 Names = str | Sequence[str]
 """The name of a column, or several."""
 
+MAX_LISTED_RUNS = 4
+"""A summary lists up to this many runs without a value, and counts more of them."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Runs(WithLevels):
@@ -688,7 +691,7 @@ class Runs(WithLevels):
         first = float(self.time.min(initial=np.inf))
         unstated = describe_unstated(self._count_ends())
         observed = format_range(first if len(self.time) else 0.0, self.until.max(), self.clock)
-        fewer, empty = self.fewer(), self.without_value()
+        fewer, empty = self.fewer(), self._describe_without_value()
         known = describe_instance_data(self.instance_data)
         order = self.order_by if self.levels is None and self.best_so_far else ""
         return (
@@ -698,7 +701,7 @@ class Runs(WithLevels):
             + f"  time        {observed}, {improvements}\n"
             f"  ended       {format_counts(self.count_statuses())}"
             + (f"\n  unstated    {unstated}: {HOW_READ}" if unstated else "")
-            + (f"\n  no value    {format_list(empty, 4)}" if empty else "")
+            + (f"\n  no value    {empty}" if empty else "")
             + (f"\n  incomplete  {format_list(fewer, 4)}" if fewer else "")
             + (f"\n  instances   {known}" if known else "")
         )
@@ -710,6 +713,14 @@ class Runs(WithLevels):
         for name, one in zip(self.algorithms, self._count_ends(), strict=True):
             rows.append([name, f"{one.n_runs:,}", f"{one.instances:,}", format_counts(one.counts)])
         return render_card(str(self), ["algorithm", "runs", "instances", "ended"], rows)
+
+    def _describe_without_value(self) -> str:
+        """Return which runs have no value; of more than four, how many and how they ended."""
+        is_empty = np.diff(self.offset) == 0
+        if np.count_nonzero(is_empty) <= MAX_LISTED_RUNS:
+            return format_list(self.without_value()) if is_empty.any() else ""
+        how = format_counts(_count_statuses(self.ended[is_empty]))
+        return f"{np.count_nonzero(is_empty):,} of {format_count(len(self), 'run')} ({how})"
 
     def _count_ends(self) -> list[RunEnds]:
         """Return how the runs of each algorithm ended."""

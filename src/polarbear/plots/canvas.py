@@ -37,6 +37,7 @@ CLOCK_LABELS = {
     "wall": "Wall-clock time (s)",
     "cpu": "CPU time (s)",
     "seconds": "Time (s)",
+    "dollars": "Cost (dollars)",
     "reported": "Time as reported",
 }
 

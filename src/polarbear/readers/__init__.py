@@ -39,6 +39,7 @@ from polarbear.readers.pair_tables import read_pairs, refuse_pairs
 from polarbear.readers.point_archives import read_archives
 from polarbear.readers.ranking_tables import read_rankings
 from polarbear.readers.smac import read_smac
+from polarbear.readers.solved import read_solved
 from polarbear.readers.source import EXAMPLE_PATHS, Refused, RefusedIncomplete, Source, open_source
 from polarbear.readers.syne_tune import read_syne_tune
 from polarbear.readers.tables import Aliases, read_long_csv, read_long_parquet, read_wide_csv
@@ -87,6 +88,7 @@ FORMATS = (
     Format("syne_tune", "Syne Tune experiments (metadata.json, results.csv.zip)", read_syne_tune),
     Format("carps", "CARP-S logs (trial_logs.jsonl, or gathered Parquet)", read_carps),
     Format("mlflow", "MLflow runs (mlflow.db or mlruns)", read_mlflow),
+    Format("solved", "tables of solved or not at a cost (CSV), SWE-bench boards", read_solved),
     Format("parquet", "long tables in Parquet", read_long_parquet),
     Format("csv", "long tables in CSV", read_long_csv),
     Format("wide", "CSV with a column per time", read_wide_csv),

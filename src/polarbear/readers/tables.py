@@ -119,7 +119,7 @@ def read_wide_csv(
         row, name = places[cell]
         return f"{table.describe_row(row)}, under {name!r}"
 
-    _refuse_merged_rows(table, parts)
+    refuse_merged_rows(table, parts)
     parts = ColumnNaming(
         algorithm=algorithm,
         instance=instance,
@@ -133,7 +133,7 @@ def read_wide_csv(
     return Runs.from_columns(cells, parts, direction=direction, clock=clock)
 
 
-def _refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
+def refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
     """Raise ``DataError`` if two rows name the same run, since each row is a run."""
     repetition = find_repetition_column(table, parts)
     columns = [

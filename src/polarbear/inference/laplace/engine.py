@@ -46,6 +46,7 @@ from polarbear.inference.laplace.repeated_times import merge_equal_times, repeat
 from polarbear.inference.laplace.repetitions import AdjustedLikelihood
 from polarbear.inference.laplace.sampling import (
     MAX_STANDARD_ERROR,
+    MAX_TRUSTED_ERROR,
     MAX_WEIGHTED_TERMS,
     MIN_DRAWS,
     USUAL_DRAWS,
@@ -446,7 +447,7 @@ def _diagnose(
     if moved is None and error > MAX_STANDARD_ERROR:
         effective = int(1 / np.max(np.sum(sample.weight**2, axis=0)))
         message = f"the draws are worth only {effective} (standard error {error:.3f}): ask for more"
-        (problems if error > 0.02 else notes).append(message)
+        (problems if error > MAX_TRUSTED_ERROR else notes).append(message)
     if not decrement <= MAX_DECREMENT:
         problems.append("Newton's method stopped before the mode")
     if moved is not None:

@@ -23,7 +23,12 @@ from polarbear.inference.laplace.conditional import (
     NewtonStep,
     damped_newton,
 )
-from polarbear.inference.laplace.skew import MAX_SKEW_DIRECTIONS, find_skew, multiply_blocks
+from polarbear.inference.laplace.skew import (
+    MAX_SEARCHED_DIRECTIONS,
+    MAX_SKEW_DIRECTIONS,
+    find_skew,
+    multiply_blocks,
+)
 from polarbear.inference.plackett_luce.likelihood import Likelihood
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.priors.base import helmert_basis
@@ -39,6 +44,9 @@ MAX_SKEW_TERMS = 3_000_000
 
 MAX_SINGLE_RANGE = 80.0
 """The range of utilities up to which their exponentials do not vanish in single precision."""
+
+SKEW_SHIFTS, SKEW_SHIFT_PAIRS = 2, 16
+"""How often skewed draws of many algorithms are shifted, each time by a mean over draw pairs."""
 
 SHIFT_PAIRS = 8
 """Pairs of draws from which the distance of mean and mode is estimated."""
@@ -95,9 +103,28 @@ class IndependentGaussian(ConditionalGaussian):
                 lambda direction: posterior.third_derivative(
                     self.mean, direction @ self._noise_to_utilities
                 ),
-                _neighbour_gaps(self.mean, self._noise_to_utilities),
+                _propose_skewed(self.mean, self._noise_to_utilities),
                 self._noise_to_utilities,
             )
+            if n - 1 > MAX_SEARCHED_DIRECTIONS:
+                for seed in range(SKEW_SHIFTS):
+                    self.mean = self.mean + self._find_skewed_shift(seed)
+
+    def _find_skewed_shift(self, seed: int) -> Floats:
+        """Return the shift of utilities (T, n) that brings the skewed draws near the posterior.
+
+        It is the mean of the gradient of the log-ratio of both densities, as in
+        :meth:`shift_to_mean`. Shifting the logarithm of a gamma variable changes its rate: that of
+        an algorithm that never won depends on the others, whose ratings are uncertain.
+        """
+        if self.skew is None:
+            return np.zeros_like(self.mean)
+        half = np.random.default_rng(seed).standard_normal((SKEW_SHIFT_PAIRS, *self.shape))
+        skewed = self.skew.transform(np.concatenate([half, -half]))
+        gradient = self.gradient(skewed.noise) - self.skew.compute_score(skewed)
+        gradient *= np.abs(self.skew.third_derivative).max(axis=1, keepdims=True) > 0
+        shift = gradient.mean(axis=0, keepdims=True)
+        return multiply_blocks(shift, self._noise_to_utilities)[0]
 
     def _compute_covariance(self) -> Floats:
         return self._noise_to_utilities.swapaxes(1, 2) @ self._noise_to_utilities
@@ -303,19 +330,18 @@ def _solve(matrices: Floats, vectors: Floats) -> Floats:
     return np.stack([cho_solve(cho_factor(matrix), vector) for matrix, vector in pairs])
 
 
-def _neighbour_gaps(mode: Floats, noise_to_utilities: Floats) -> Floats:
-    """Return the directions of utility gaps between algorithms that are neighbours at the mode.
+def _propose_skewed(mode: Floats, noise_to_utilities: Floats) -> Floats:
+    """Return directions (times, directions, size) along which the posterior may be skewed.
 
-    If an algorithm always beats the next one, their gap has a long tail. With many algorithms only
-    gaps at both ends of the order are returned.
+    If an algorithm always beats the next one, their gap has a long tail. With many algorithms, each
+    that never beats another has one of its own. Of very many, those at both ends are returned.
     """
     order = np.argsort(mode, axis=1)
-    sorted_columns = np.take_along_axis(noise_to_utilities, order[:, None, :], axis=2)
-    gaps = np.diff(sorted_columns, axis=2).swapaxes(1, 2)
-    if gaps.shape[1] > MAX_SKEW_DIRECTIONS:
-        half = MAX_SKEW_DIRECTIONS // 2
-        gaps = np.concatenate([gaps[:, :half], gaps[:, -half:]], axis=1)
-    return gaps
+    if mode.shape[1] > MAX_SKEW_DIRECTIONS:
+        most = 3 * MAX_SKEW_DIRECTIONS // 4
+        order = np.concatenate([order[:, :most], order[:, most - MAX_SKEW_DIRECTIONS :]], axis=1)
+    own = np.take_along_axis(noise_to_utilities, order[:, None, :], axis=2).swapaxes(1, 2)
+    return np.diff(own, axis=1) if mode.shape[1] - 1 <= MAX_SEARCHED_DIRECTIONS else own
 
 
 def _log_sum_exp(mu: Floats, ones: Floats) -> Floats:

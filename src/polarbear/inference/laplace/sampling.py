@@ -37,6 +37,9 @@ TARGET_STANDARD_ERROR, MAX_STANDARD_ERROR = 0.006, 0.009
 second weights are not used. The final error is smaller, as corrections are shrunk by their noise.
 """
 
+MAX_TRUSTED_ERROR = 0.02
+"""The standard error of a probability above which a posterior is not trusted."""
+
 MAX_WEIGHTED_TERMS = 4e9
 """Terms of the likelihood over the least number of draws beyond which draws have no weights."""
 
@@ -64,10 +67,10 @@ class GridApproximation(NamedTuple):
 
 def unreliable_blocks(sample: ImportanceSample, n_terms: int) -> Bools:
     """Return a mask of the independent blocks of times with unreliable importance weights."""
-    unreliable = ~(sample.k_hat <= MAX_K_HAT)
-    if n_terms * MAX_DRAWS <= MAX_TERMS:  # for larger data too few draws are only reported
-        unreliable |= ~(standard_errors(sample) <= MAX_STANDARD_ERROR)
-    return unreliable
+    # For larger data, draws that are somewhat too few are only reported.
+    is_small = n_terms * MAX_DRAWS <= MAX_TERMS
+    limit = MAX_STANDARD_ERROR if is_small else MAX_TRUSTED_ERROR
+    return ~((sample.k_hat <= MAX_K_HAT) & (standard_errors(sample) <= limit))
 
 
 def equal_weights(draws: int) -> Floats:

@@ -25,8 +25,9 @@ MIN_THIRD_DERIVATIVE = 0.15
 QUANTILE_NODES = np.linspace(-7.0, 7.0, 141)
 """Normal quantiles at which the transformation is exact; it is interpolated between them."""
 
-MAX_SKEW_DIRECTIONS = 6
-"""The most directions that are examined in each block."""
+MAX_SEARCHED_DIRECTIONS, MAX_SKEW_DIRECTIONS = 6, 24
+"""The most directions of which the most skewed is searched anew after each choice, and the most
+directions that are examined in each block."""
 
 
 class SkewTransform(NamedTuple):
@@ -47,6 +48,11 @@ class SkewTransform(NamedTuple):
             log_ratio,
             mapped,
         )
+
+    def compute_score(self, skewed: "SkewedNoise") -> Floats:
+        """Return the gradient of the log-density of skewed variables."""
+        along = multiply_blocks(skewed.noise, self.direction.swapaxes(1, 2))
+        return multiply_blocks(along + skewed.mapped.slope, self.direction) - skewed.noise
 
     def pull_back_gradient(self, skewed: "SkewedNoise", gradient: Floats) -> Floats:
         """Convert gradients with respect to skewed variables to those for normal variables."""
@@ -95,10 +101,12 @@ def find_skew(
     log-posterior along them. ``noise_to_utilities`` is (B, size, n). Chosen directions are made
     orthonormal.
     """
-    blocks, _, size = candidates.shape
+    blocks, n_candidates, size = candidates.shape
+    if n_candidates > MAX_SEARCHED_DIRECTIONS:
+        return _order_by_skew(third_derivative, candidates, noise_to_utilities)
     rows = np.arange(blocks)
     direction, third = np.zeros((blocks, 0, size)), np.zeros((blocks, 0))
-    for _ in range(candidates.shape[1]):
+    for _ in range(n_candidates):
         # Gram-Schmidt: what a candidate has beyond the directions chosen before.
         rest = candidates - candidates @ direction.swapaxes(1, 2) @ direction
         norm = np.linalg.norm(rest, axis=-1, keepdims=True)
@@ -112,6 +120,24 @@ def find_skew(
             break
     third = np.where(np.abs(third) < MIN_THIRD_DERIVATIVE, 0.0, third)
     return SkewTransform(direction, direction @ noise_to_utilities, third) if third.any() else None
+
+
+def _order_by_skew(
+    third_derivative: Callable[[Floats], Floats], candidates: Floats, noise_to_utilities: Floats
+) -> SkewTransform | None:
+    """Make directions orthonormal in the order of their skewness, the most skewed first."""
+    unit = candidates / np.maximum(np.linalg.norm(candidates, axis=-1, keepdims=True), 1e-300)
+    along = np.abs(third_derivative(unit))
+    if along.max() < MIN_THIRD_DERIVATIVE:
+        return None
+    order = np.argsort(-along, axis=1, kind="stable")[:, : candidates.shape[2]]
+    ordered = np.take_along_axis(unit, order[:, :, None], axis=1)
+    direction = np.linalg.qr(ordered.swapaxes(1, 2)).Q.swapaxes(1, 2)
+    third = third_derivative(direction)
+    third = np.where(np.abs(third) < MIN_THIRD_DERIVATIVE, 0.0, third)
+    used = np.flatnonzero(third.any(axis=0))
+    direction, third = direction[:, used], third[:, used]
+    return SkewTransform(direction, direction @ noise_to_utilities, third) if len(used) else None
 
 
 def multiply_blocks(rows: NDArray[Any], matrices: NDArray[Any]) -> NDArray[Any]:

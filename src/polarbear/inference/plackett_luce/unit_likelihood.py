@@ -19,13 +19,11 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
     iterate_sorted_rankings,
     suffix_sums,
 )
-from polarbear.inference.plackett_luce.unordered_ties import (
-    NODES,
-    TiedGroups,
-    collect_tied_groups,
-    iterate_derivatives,
-    log_precede,
-)
+from polarbear.inference.plackett_luce.tie_integrals import LargeTiedGroups
+from polarbear.inference.plackett_luce.unordered_ties import TiedGroups, collect_tied_groups
+
+_NODES_OF_TIES = 50
+"""About as many nodes as the integral of a large tied group has."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +33,12 @@ class UnitLikelihood:
     n_units: int
     n: int
     parts: tuple["_Part", ...]
-    groups: tuple[TiedGroups, ...]  # their ``time`` is the unit
+    groups: tuple[TiedGroups | LargeTiedGroups, ...]  # their ``time`` is the unit
 
     @property
     def n_cells(self) -> int:
         """The number of array elements that the curvature at one point needs."""
-        tied = sum(len(g.time) * (g.member.shape[1] * len(NODES) + self.n**2) for g in self.groups)
+        tied = sum(len(g.time) * (_NODES_OF_TIES * self.n + self.n**2) for g in self.groups)
         return tied + self.n**2 * sum(len(part.unit) for part in self.parts)
 
     def repeat(self, times: int) -> "UnitLikelihood":
@@ -74,10 +72,7 @@ class UnitLikelihood:
         """Return the log-likelihood at utilities (units, algorithms)."""
         value = sum(part.value(mu) for part in self.parts)
         for some in self.groups:
-            theta = np.exp(mu)[some.time]
-            rest = np.sum(theta * some.behind, axis=1)
-            rates = np.take_along_axis(theta, some.member, axis=1).T / rest
-            value += float(some.weight @ log_precede(rates))
+            value += float(some.value(np.exp(mu)[:, :, None]).sum())
         return float(value)
 
     def gradient(self, mu: Floats) -> Floats:
@@ -94,9 +89,10 @@ class UnitLikelihood:
         gradient, curvature = np.zeros(mu.shape), np.zeros((*mu.shape, self.n))
         for part in self.parts:
             part.add_derivatives(mu, gradient, curvature)
-        for some, slope, minus_hessian in iterate_derivatives(self.groups, mu):
-            np.add.at(gradient, some.time, some.weight[:, None] * slope)
-            np.add.at(curvature, some.time, some.weight[:, None, None] * minus_hessian)
+        for some in self.groups:
+            slope, minus_hessian = some.sum_derivatives(np.exp(mu))
+            gradient += slope
+            curvature += minus_hessian
         return gradient, curvature
 
 

@@ -11,12 +11,12 @@ Plackett and Luce. It is 1 if R is empty: a last group says nothing about the or
 log-concave in the utilities (Prekopa), as is every probability of an order.
 
 DeLong, Guirguis and So (1994) use the integral for ties in Cox's partial likelihood. It is computed
-by the trapezoidal rule in log s, and for groups of at most ``MAX_RECURSION_SIZE`` by the recursion
+in ``tie_integrals``, and for groups of at most ``MAX_RECURSION_SIZE`` by the recursion
 h(U) = sum_{i in U} a_i h(U - i) / (1 + sum of a over U) over the subsets U of G.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -37,19 +37,13 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
 )
 from polarbear.inference.plackett_luce.ranking_likelihood import RankingLikelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
+from polarbear.inference.plackett_luce.tie_integrals import LargeTiedGroups
 
-MAX_RECURSION_SIZE, MAX_HESSIAN_RECURSION_SIZE = 6, 4
-"""The largest groups whose probability and gradient, and whose Hessian, are computed by recursion
-over their subsets."""
+MAX_RECURSION_SIZE = 4
+"""The largest groups whose probability is computed by recursion over their subsets."""
 
 MAX_LEVEL_COLUMNS = 2000
 """Up to this many groups times draws, all subsets of a size are computed at once."""
-
-_FIRST_NODE, _N_DOUBLINGS, _STEPS_PER_DOUBLING = 2.0**-30, 38, 3
-NODES = _FIRST_NODE * 2.0 ** (np.arange(_N_DOUBLINGS * _STEPS_PER_DOUBLING) / _STEPS_PER_DOUBLING)
-LOG_NODE_WEIGHTS = np.log(NODES) - NODES + np.log(np.log(2.0) / _STEPS_PER_DOUBLING)
-"""Nodes s and log-weights of the integral, in equal steps of log s: relative error 1e-9."""
-
 
 _COMPLEX_STEP = 1e-100
 
@@ -75,13 +69,13 @@ class TiedGroups:
         return self._weight_at_times @ log_precede(rates)
 
     def gradient(self, theta: Floats) -> Floats:
-        """Return the gradient of ``value`` with respect to utilities (times, algorithms, draws)."""
+        """Return the gradient of ``value`` with respect to utilities (T, n, D)."""
         rates, rest = self._rates(theta)
-        slopes = self.weight[:, None] * _mean_slopes(rates)  # (size, K, D)
+        slopes = _slopes_by_recursion(rates, rates / np.minimum(rates, 1.0))  # (size, K, D)
+        slopes *= self.weight[:, None]
         gradient = self._is_behind.T @ (-slopes.sum(axis=0) / rest)
         gradient *= theta.reshape(gradient.shape)
-        for item, slope in zip(self._items, slopes, strict=True):
-            np.add.at(gradient, item, slope)
+        gradient += self._is_member @ slopes.reshape(-1, slopes.shape[-1])
         return gradient.reshape(theta.shape)
 
     def _rates(self, theta: Floats) -> tuple[Floats, Floats]:
@@ -94,6 +88,15 @@ class TiedGroups:
     def _items(self) -> Ints:
         """The row indices of the groups' members in exp(utilities) (times * algorithms, draws)."""
         return self.time * self.behind.shape[1] + self.member.T
+
+    @cached_property
+    def _is_member(self) -> csr_array:
+        """A 0/1 matrix whose product with values of members (size * K) sums by algorithm."""
+        item = self._items.ravel()
+        shape = (self.n_times * self.behind.shape[1], len(item))
+        return csr_array(
+            (np.ones(len(item), dtype=np.float32), (item, np.arange(len(item)))), shape
+        )
 
     @cached_property
     def _is_behind(self) -> csr_array:
@@ -113,14 +116,28 @@ class TiedGroups:
         parts = (self.weight[order], order, ends)
         return csr_array(parts, shape=(self.n_times, len(order)))
 
-    def sum_at_times(self, values: Floats) -> Floats:
-        """Return the weighted sums over the groups of each time (T, ...) of values (K, ...)."""
-        sums = self._weight_at_times @ values.reshape(len(values), -1)
-        return sums.reshape(self.n_times, *values.shape[1:])
+    def sum_derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the weighted gradients (T, n) and minus Hessians (T, n, n) at exp(utilities)."""
+        n = theta.shape[1]
+        gradient, curvature = np.zeros(theta.shape), np.zeros((*theta.shape, n))
+        for rows in bounded_slices(len(self.time), n**2):
+            part = self.take(rows)
+            slope, minus_hessian = part._derivatives(theta)
+            gradient += part._weight_at_times @ slope
+            curvature.reshape(-1, n * n)[:] += part._weight_at_times @ minus_hessian.reshape(
+                -1, n * n
+            )
+        return gradient, curvature
 
-    def derivatives(self, mu: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient and minus the Hessian of each group's log-probability, at ``mu``."""
-        theta = np.exp(mu)[self.time]
+    def iterate_slopes(self, theta: Floats) -> Iterable[tuple[Ints, Floats]]:
+        """Yield rows of groups and the gradients (rows, n) of their log-probabilities."""
+        for rows in bounded_slices(len(self.time), theta.shape[1] ** 2):
+            slope, _ = self.take(rows)._derivatives(theta)
+            yield np.arange(rows.start, rows.stop), slope
+
+    def _derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the gradient and minus the Hessian of each group's log-probability."""
+        theta = theta[self.time]
         rest = np.sum(theta * self.behind, axis=1, keepdims=True)
         rates = np.take_along_axis(theta, self.member, axis=1) / rest
         slope, hessian = _differentiate(rates)
@@ -138,15 +155,26 @@ class TiedGroups:
         return gradient, curvature
 
     @property
-    def cost(self) -> int:
-        """The cost of one group's log-probability, in units of the cost of a logarithm."""
-        is_small = self.size <= MAX_RECURSION_SIZE
-        return 1 << self.size if is_small else self.size * len(NODES) // 5
+    def n_terms(self) -> int:
+        """The cost of all log-probabilities, in units of the cost of a logarithm."""
+        return len(self.time) << self.member.shape[1]
 
     @property
-    def size(self) -> int:
+    def membership(self) -> Floats:
+        """A matrix (K, n) that is 1 for the algorithms of each group."""
+        membership = np.zeros(self.behind.shape)
+        np.put_along_axis(membership, self.member, 1.0, axis=1)
+        return membership
+
+    @property
+    def sizes(self) -> int:
         """The number of algorithms in each group."""
         return self.member.shape[1]
+
+    @property
+    def cells_per_draw(self) -> int:
+        """Cells for each draw with which parts of draws stay in the cache."""
+        return 16 * self.member.size
 
     def take(self, rows: slice | Ints) -> "TiedGroups":
         """Return the tied groups in these rows."""
@@ -161,23 +189,16 @@ class TiedGroups:
 
 
 def log_precede(rates: Floats) -> Floats:
-    """Return the log-probability that all members of a tied group precede all algorithms behind it.
+    """Return the log-probability that all members of a small group precede all behind it.
 
     ``rates`` are the rates theta of the group, divided by the sum of theta over the rest.
 
     >>> float(np.exp(log_precede(np.array([1.0]))).round(6))
     0.5
-    >>> float(np.exp(log_precede(np.ones(6) / 2)).round(6))  # of six and two equal algorithms
-    0.035714
     """
     below_one = np.minimum(rates, 1.0)  # its product could underflow, so it is taken out
-    function = _scaled_by_recursion if len(rates) <= MAX_RECURSION_SIZE else _scaled_by_integral
-    return np.log(below_one).sum(axis=0) + np.log(function(rates, below_one))
-
-
-def _scaled_by_recursion(rates: Floats, scale: Floats) -> Floats:
-    """Return P(group precedes the rest) / product of ``scale``, by recursion over subsets."""
-    return _subset_probabilities(rates, rates / scale)[0][-1]
+    scaled, _ = _subset_probabilities(rates, rates / below_one)
+    return np.log(below_one).sum(axis=0) + np.log(scaled[-1])
 
 
 def _subset_probabilities(rates: Floats, factor: Floats) -> tuple[Floats, Floats]:
@@ -247,63 +268,16 @@ def _members(subset: int) -> tuple[int, ...]:
     return tuple(i for i in range(subset.bit_length()) if subset >> i & 1)
 
 
-def _scaled_by_integral(rates: Floats, scale: Floats) -> Floats:
-    """Return P(group precedes the rest) / product of ``scale``, by the trapezoidal rule.
-
-    From a node s to 2 s, y = 1 - exp(-a s) becomes y (2 - y): there is no further exponential.
-    """
-    total = np.zeros(rates.shape[1:])
-    for start in range(_STEPS_PER_DOUBLING):
-        y = -np.expm1(-rates * NODES[start]) / scale
-        for log_weight in LOG_NODE_WEIGHTS[start::_STEPS_PER_DOUBLING]:
-            total += np.exp(log_weight) * np.prod(y, axis=0)
-            y *= 2.0 - scale * y
-    return total
-
-
 def _differentiate(rates: Floats) -> tuple[Floats, Floats]:
     """Return gradient and Hessian of ``log_precede`` with respect to log(rates), for each group.
 
-    With z = a s, the derivative of log(1 - exp(-z)) by log a is r = z / (exp(z) - 1), and that of r
-    is r (1 - z - r). The integral becomes a mean over its nodes.
-
-    For small groups the Hessian is the derivative of the gradient by complex steps (Squire and
-    Trapp 1998): the imaginary part of f(x + i h) is h f'(x), exact for a tiny h.
+    The Hessian is the derivative of the gradient by complex steps (Squire and Trapp 1998): the
+    imaginary part of f(x + i h) is h f'(x), exact for a tiny h.
     """
     size = rates.shape[1]
-    if size <= MAX_HESSIAN_RECURSION_SIZE:
-        shifted: Any = rates.T[..., None] * (1 + 1j * _COMPLEX_STEP * np.eye(size)[:, None])
-        slopes = _slopes_by_recursion(shifted, shifted / np.minimum(rates.T, 1.0)[..., None])
-        return slopes[..., 0].real.T, slopes.imag.transpose(1, 0, 2) / _COMPLEX_STEP
-    z = np.clip(rates[..., None] * NODES, 1e-290, 700.0)  # (K, size, nodes)
-    slope = z / np.expm1(z)
-    log_integrand = LOG_NODE_WEIGHTS + np.log(-np.expm1(-z)).sum(axis=1)
-    weight = np.exp(log_integrand - log_integrand.max(axis=1, keepdims=True))
-    weight /= weight.sum(axis=1, keepdims=True)
-    mean = np.einsum("kin,kn->ki", slope, weight)
-    hessian = (slope * weight[:, None]) @ slope.swapaxes(1, 2) - mean[:, :, None] * mean[:, None]
-    own = np.einsum("kin,kn->ki", slope * (1.0 - z - slope), weight)
-    diagonal = np.arange(size)
-    hessian[:, diagonal, diagonal] += own
-    return mean, hessian
-
-
-def _mean_slopes(rates: Floats) -> Floats:
-    """Return the gradient of ``log_precede`` with respect to log(rates), in the shape of rates."""
-    scale = np.minimum(rates, 1.0)
-    if len(rates) <= MAX_RECURSION_SIZE:
-        return _slopes_by_recursion(rates, rates / scale)
-    total, sums = np.zeros(rates.shape[1:]), np.zeros_like(rates)
-    for start in range(_STEPS_PER_DOUBLING):
-        z = rates * NODES[start]
-        y = -np.expm1(-z)  # from a node s to 2 s it becomes y (2 - y)
-        for log_weight in LOG_NODE_WEIGHTS[start::_STEPS_PER_DOUBLING]:
-            weight = np.exp(log_weight) * np.prod(y / scale, axis=0)
-            total += weight
-            sums += weight * (z * (1.0 - y) / y)  # z / (exp(z) - 1)
-            y *= 2.0 - y
-            z *= 2.0
-    return sums / total
+    shifted: Any = rates.T[..., None] * (1 + 1j * _COMPLEX_STEP * np.eye(size)[:, None])
+    slopes = _slopes_by_recursion(shifted, shifted / np.minimum(rates.T, 1.0)[..., None])
+    return slopes[..., 0].real.T, slopes.imag.transpose(1, 0, 2) / _COMPLEX_STEP
 
 
 def _slopes_by_recursion(rates: Floats, factor: Floats) -> Floats:
@@ -335,7 +309,7 @@ class UnorderedLikelihood:
     """The likelihood of rankings with ties: a part for untied places, and one for tied groups."""
 
     untied: SubsetLikelihood | RankingLikelihood
-    groups: tuple[TiedGroups, ...]
+    groups: tuple[TiedGroups | LargeTiedGroups, ...]
     dtype: type[np.floating] = np.float64  # of values of draws
     latest: list[Floats] = field(default_factory=list, repr=False, compare=False)
     # Where the curvature was computed last, and the gradient of the tied groups there.
@@ -343,13 +317,12 @@ class UnorderedLikelihood:
     @property
     def n_terms(self) -> int:
         """The cost of one evaluation, in units of the cost of one logarithm."""
-        tied = sum(len(groups.time) * groups.cost for groups in self.groups)
-        return self.untied.n_terms + tied
+        return self.untied.n_terms + sum(groups.n_terms for groups in self.groups)
 
     def to_single_precision(self) -> "UnorderedLikelihood":
         """Return a copy whose parts are in single precision where it is accurate enough."""
         untied = self.untied.to_single_precision()
-        n_tied = sum(np.bincount(one.time, one.size * one.weight).max() for one in self.groups)
+        n_tied = sum(np.bincount(g.time, g.sizes * g.weight).max() for g in self.groups)
         is_accurate = untied is not self.untied and n_tied <= MAX_SINGLE_PRECISION_CHOICES
         dtype = np.float32 if is_accurate else np.float64
         return UnorderedLikelihood(untied, self.groups, dtype)
@@ -357,108 +330,102 @@ class UnorderedLikelihood:
     def value(self, mu: Floats) -> Floats:
         """Return the log-likelihood at each time, for utilities ([draws,] times, algorithms)."""
         value = np.asarray(self.untied.value(mu), dtype=np.float64)
-        for rows, theta in self._iterate_draws(mu):
-            tied = sum(groups.value(theta) for groups in self.groups)
-            value.reshape(-1, mu.shape[-2])[rows] += np.transpose(tied)
+        for groups in self.groups:
+            for rows, theta in self._iterate_draws(groups, mu):
+                value.reshape(-1, mu.shape[-2])[rows] += groups.value(theta).T
         return value
 
     def gradient(self, mu: Floats) -> Floats:
         """Return the gradient of the log-likelihood with respect to utilities, in their shape."""
         gradient = np.asarray(self.untied.gradient(mu), dtype=np.float64)
-        groups = self.groups
         if self.latest and np.array_equal(self.latest[0], mu):
             return gradient + self.latest[1]
-        if mu.ndim == 2:  # all nodes of the integral at once: faster for one point
-            large = [one for one in groups if one.size > MAX_HESSIAN_RECURSION_SIZE]
-            for part, slope, _ in iterate_derivatives(large, subtract_maximum(mu)):
-                gradient += part.sum_at_times(slope)
-            groups = [one for one in groups if one.size <= MAX_HESSIAN_RECURSION_SIZE]
-        for rows, theta in self._iterate_draws(mu) if groups else ():
-            tied = sum(one.gradient(theta) for one in groups)
-            gradient.reshape(-1, *mu.shape[-2:])[rows] += np.transpose(tied, (2, 0, 1))
+        for groups in self.groups:
+            for rows, theta in self._iterate_draws(groups, mu):
+                slope = groups.gradient(theta).transpose(2, 0, 1)
+                gradient.reshape(-1, *mu.shape[-2:])[rows] += slope
         return gradient
 
-    def _iterate_draws(self, mu: Floats) -> Iterable[tuple[slice, Floats]]:
+    def _iterate_draws(
+        self, groups: "TiedGroups | LargeTiedGroups", mu: Floats
+    ) -> Iterable[tuple[slice, Floats]]:
         """Yield exp(utilities) (times, algorithms, draws) in parts of a bounded size."""
         draws = mu.reshape(-1, *mu.shape[-2:])
-        n_members = sum(groups.member.size for groups in self.groups)
-        for rows in bounded_slices(len(draws), 16 * n_members):  # to stay in the cache
+        for rows in bounded_slices(len(draws), groups.cells_per_draw):
             yield rows, exponentiate_utilities(draws[rows].astype(self.dtype))[1]
 
     def curvature(self, mu: Floats) -> Floats:
         """Return minus the Hessian of the log-likelihood (times, algorithms, algorithms)."""
         curvature, gradient = self.untied.curvature(mu), np.zeros(mu.shape)
-        for part, slope, minus_hessian in iterate_derivatives(self.groups, subtract_maximum(mu)):
-            gradient += part.sum_at_times(slope)
-            curvature += part.sum_at_times(minus_hessian)
+        theta = np.exp(subtract_maximum(mu))
+        for groups in self.groups:
+            slope, minus_hessian = groups.sum_derivatives(theta)
+            gradient += slope
+            curvature += minus_hessian
         self.latest[:] = mu.copy(), gradient
         return curvature
 
 
 def add_instance_gradients(
-    gradients: Floats, groups: Iterable[TiedGroups], mu: Floats, instance: Ints
+    gradients: Floats,
+    groups: Iterable[TiedGroups | LargeTiedGroups],
+    mu: Floats,
+    instance: Ints,
 ) -> None:
     """Add the gradients of tied groups to the gradients (instances, times, algorithms)."""
-    for part, slope, _ in iterate_derivatives(groups, subtract_maximum(mu)):
-        own = (instance[part.comparison], part.time)
-        np.add.at(gradients, own, part.weight[:, None] * slope)
-
-
-def iterate_derivatives(
-    groups: Iterable[TiedGroups], mu: Floats
-) -> Iterable[tuple[TiedGroups, Floats, Floats]]:
-    """Yield parts of the tied groups, each with its gradients and minus its Hessians at ``mu``."""
+    theta = np.exp(subtract_maximum(mu))
     for some in groups:
-        cells = some.member.shape[1] * len(NODES) + mu.shape[1] ** 2
-        for rows in bounded_slices(len(some.time), cells):
-            part = some if rows == slice(0, len(some.time)) else some.take(rows)
-            yield part, *part.derivatives(mu)
+        for rows, slope in some.iterate_slopes(theta):
+            own = (instance[some.comparison[rows]], some.time[rows])
+            np.add.at(gradients, own, some.weight[rows, None] * slope)
 
 
-def collect_tied_groups(rankings: Rankings, *, merge: bool) -> tuple[TiedGroups, ...]:
-    """Return the tied groups that are ranked ahead of other algorithms, one record for each size.
+def collect_tied_groups(
+    rankings: Rankings, *, merge: bool
+) -> tuple[TiedGroups | LargeTiedGroups, ...]:
+    """Return the tied groups that are ranked ahead of other algorithms.
 
-    With ``merge``, equal groups with equal algorithms behind them are counted once by their weight.
+    There is one record for each small size, and one for all large groups. With ``merge``, equal
+    groups with equal algorithms behind them are counted once by their weight.
     """
     n, n_times = len(rankings.algorithms), len(rankings.times)
     parts: dict[int, list[tuple[Ints | Floats, ...]]] = {}
     for part in iterate_sorted_rankings(rankings, merge=merge):
         known_places, length = part.known.sum(axis=-1), part.algorithm.shape[-1]
-        for k in np.unique(part.group_size[part.group_size > 1]):
+        for k in np.unique(part.group_size[part.group_size > 1]).tolist():
             row, place = np.nonzero(part.group_size == k)
             has_rest = place + k < known_places[row]
             row, place = row[has_rest], place[has_rest]
             if not len(row):
                 continue
             order = part.algorithm[row]  # (K, length), best first
-            member = np.sort(
-                np.take_along_axis(order, place[:, None] + np.arange(k), axis=1), axis=1
-            )
             is_behind = (np.arange(length) >= place[:, None] + k) & part.known[row]
             behind = np.zeros((len(row), n))
             np.put_along_axis(behind, order, is_behind.astype(np.float64), axis=1)
+            member = np.take_along_axis(order, place[:, None] + np.arange(k), axis=1)
+            if k <= MAX_RECURSION_SIZE:
+                member = np.sort(member, axis=1)
+            else:
+                is_member = np.zeros((len(row), n))
+                np.put_along_axis(is_member, member, 1.0, axis=1)
+                member = is_member
             weight, comparison = part.weight[row], part.comparison[row]
-            groups_of_size = parts.setdefault(int(k), [])
-            groups_of_size.append((part.time[row], member, behind, weight, comparison))
+            kind = k if k <= MAX_RECURSION_SIZE else MAX_RECURSION_SIZE + 1
+            of_kind = parts.setdefault(kind, [])
+            of_kind.append((part.time[row], member, behind, weight, comparison))
     groups = (
-        TiedGroups(n_times, *map(np.concatenate, zip(*some, strict=True)))
-        for _, some in sorted(parts.items())
+        (TiedGroups if k <= MAX_RECURSION_SIZE else LargeTiedGroups)(
+            n_times, *map(np.concatenate, zip(*some, strict=True))
+        )
+        for k, some in sorted(parts.items())
     )
     return tuple(_merge_equal(g) if merge else g for g in groups)
 
 
-def _merge_equal(groups: TiedGroups) -> TiedGroups:
+def _merge_equal(groups: TiedGroups | LargeTiedGroups) -> TiedGroups | LargeTiedGroups:
     """Merge groups with equal time, members and algorithms behind them, and add their weights."""
-    code = np.concatenate([groups.member, groups.behind.astype(np.int64)], axis=1)
+    code = np.concatenate([groups.member, groups.behind], axis=1).astype(np.int64)
     first, same = find_equal_rows(groups.time, code)
     weight = np.bincount(same, groups.weight, minlength=len(first)).astype(np.float64)
-    several = np.full(len(first), -1)
-    member, behind = groups.member[first], groups.behind[first]
-    return TiedGroups(
-        n_times=groups.n_times,
-        time=groups.time[first],
-        member=member,
-        behind=behind,
-        weight=weight,
-        comparison=several,
-    )
+    merged = groups.take(first)
+    return replace(merged, weight=weight, comparison=np.full(len(first), -1))

@@ -15,16 +15,15 @@ from polarbear.data.rankings import Rankings
 from polarbear.errors import require
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
 from polarbear.inference.plackett_luce.subset_likelihood import SubsetLikelihood
-from polarbear.inference.plackett_luce.unordered_ties import (
-    LOG_NODE_WEIGHTS,
-    NODES,
-    TiedGroups,
-    UnorderedLikelihood,
-)
+from polarbear.inference.plackett_luce.tie_integrals import LargeTiedGroups
+from polarbear.inference.plackett_luce.unordered_ties import TiedGroups, UnorderedLikelihood
 from polarbear.priors.base import GaussianPrior, helmert_basis, scale_times
 from polarbear.priors.dirichlet import IndependentPrior
 from polarbear.priors.hyper import Exponential, Hyper, InverseGamma, LogNormal
 from polarbear.priors.prior import Prior
+
+_LOG_NODES = np.arange(-21.0, 5.5, 0.2)
+"""The nodes log(s) of the integral for tied groups; see ``unordered_ties``."""
 
 
 def build_pymc_model(rankings: Rankings, prior: Prior) -> Any:
@@ -112,13 +111,14 @@ def _log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
     return _ranking_log_likelihood(pt, likelihood, mu)
 
 
-def _tied_log_likelihood(pt: Any, groups: TiedGroups, mu: Any) -> Any:
+def _tied_log_likelihood(pt: Any, groups: TiedGroups | LargeTiedGroups, mu: Any) -> Any:
     """Return the log-probability that tied groups precede algorithms behind them, symbolically."""
     own = pt.exp(mu - mu.max(axis=-1, keepdims=True))[groups.time]
-    rest = (own * groups.behind).sum(axis=1, keepdims=True)
-    rates = own[np.arange(len(groups.time))[:, None], groups.member] / rest
-    log_factor = pt.log(-pt.expm1(-rates[:, :, None] * NODES)).sum(axis=1)
-    return (groups.weight * pt.logsumexp(log_factor + LOG_NODE_WEIGHTS, axis=1)).sum()
+    rates = own / (own * groups.behind).sum(axis=1, keepdims=True)
+    nodes, member = np.exp(_LOG_NODES), groups.membership[:, :, None]
+    log_term = (member * pt.log(-pt.expm1(-rates[:, :, None] * nodes))).sum(axis=1)
+    log_term += _LOG_NODES - nodes + np.log(0.2)
+    return (groups.weight * pt.logsumexp(log_term, axis=1)).sum()
 
 
 def _subset_log_likelihood(pt: Any, likelihood: Any, mu: Any) -> Any:
