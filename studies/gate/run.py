@@ -76,7 +76,8 @@ def answer_gates(
     answers, cost = np.full(gates, "undecided"), np.full(gates, float(n))
     first, second = 2 * np.arange(gates), 2 * np.arange(gates) + 1
     tally, seen = None, 0
-    both = tuple((np.arange(gates), np.full(gates, k)) for k in (0, 1))
+    every = np.arange(gates)
+    both = (every, np.full(gates, 0)), (every, np.full(gates, 1))
     for look in looks_until(n):
         new = costs[:, seen:look].reshape(T, look - seen, -1)
         more = DuelTally.of(
@@ -88,7 +89,8 @@ def answer_gates(
         shares = Shares() if n == OPEN_END else Shares.at_end_of(n)
         shares = shares if look == n else shares._replace(now=0.0)
         shown = show(question, evidence, shares)
-        found = zip(shown.no_worse[0].all(axis=0)[:, 0], shown.worse[0][:, 0], strict=True)
+        passed: Any = shown.no_worse[0].all(axis=0)
+        found = zip(passed[:, 0], shown.worse[0][:, 0], strict=True)
         now = np.array([find_kind(*one) for one in found])
         settled = (answers == "undecided") & (now != "undecided")
         answers, cost = np.where(settled, now, answers), np.where(settled, look, cost)

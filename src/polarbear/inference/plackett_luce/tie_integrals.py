@@ -96,12 +96,12 @@ class LargeTiedGroups:
     def take(self, rows: slice | Ints) -> "LargeTiedGroups":
         """Return the tied groups in these rows."""
         return LargeTiedGroups(
-            self.n_times,
-            self.time[rows],
-            self.member[rows],
-            self.behind[rows],
-            self.weight[rows],
-            self.comparison[rows],
+            n_times=self.n_times,
+            time=self.time[rows],
+            member=self.member[rows],
+            behind=self.behind[rows],
+            weight=self.weight[rows],
+            comparison=self.comparison[rows],
         )
 
     def value(self, theta: Floats) -> Floats:
@@ -146,7 +146,7 @@ class LargeTiedGroups:
             gradient[part.time, :, part.draws] += slope_behind
         return gradient
 
-    def evaluate(self, theta: Floats) -> Iterator["_Point"]:
+    def evaluate(self, theta: Floats) -> Iterator["_AtPoint"]:
         """Yield the integrals at one point, exp(utilities) (T, n), in parts of some times."""
         peaks = self._find_peaks(theta)
         left, right = np.full(self.n_times, np.inf), np.full(self.n_times, -np.inf)
@@ -162,7 +162,9 @@ class LargeTiedGroups:
             x = left[times, None] + step[times, None] * np.arange(n_nodes)
             yield self._evaluate_times(theta, times, np.exp(x), step[times])
 
-    def _evaluate_times(self, theta: Floats, times: Ints, nodes: Floats, step: Floats) -> "_Point":
+    def _evaluate_times(
+        self, theta: Floats, times: Ints, nodes: Floats, step: Floats
+    ) -> "_AtPoint":
         z = np.clip(theta[times][:, :, None] * nodes[:, None], 1e-290, 700.0)
         table = np.log(-np.expm1(-z))
         groups = [self._rows_of_times[t] for t in times]
@@ -178,7 +180,18 @@ class LargeTiedGroups:
         total = share.sum(axis=1, keepdims=True)
         share /= total
         value = np.log(total[:, 0]) + top[:, 0] + np.log(rest)
-        return _Point(self, theta, times, rows, place, nodes, z, share, rest, value)
+        return _AtPoint(
+            groups=self,
+            theta=theta,
+            times=times,
+            rows=rows,
+            place=place,
+            nodes=nodes,
+            z=z,
+            share=share,
+            rest=rest,
+            value=value,
+        )
 
     def sum_derivatives(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return the weighted gradients (T, n) and minus Hessians (T, n, n) at exp(utilities)."""
@@ -286,7 +299,17 @@ class LargeTiedGroups:
                     nodes, term, top = tables.evaluate(
                         member, rest, first[some].min(), last[some].max()
                     )
-                    yield _Terms(t, rows, draws, used, nodes, term, top, rest, step)
+                    yield _Terms(
+                        time=t,
+                        rows=rows,
+                        draws=draws,
+                        used=used,
+                        nodes=nodes,
+                        term=term,
+                        top=top,
+                        rest=rest,
+                        step=step,
+                    )
 
 
 class _Terms(NamedTuple):
@@ -357,7 +380,7 @@ class _NodeTables:
         return nodes, log_term, top
 
 
-class _Point(NamedTuple):
+class _AtPoint(NamedTuple):
     """The integrals of groups at one point: shares of nodes, and log-probabilities."""
 
     groups: LargeTiedGroups
