@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from racing.truths import count_missed, replacing_by_utilities
 
 import polarbear as pb
 from polarbear.racing.events import Decided
@@ -70,25 +71,23 @@ class Method(NamedTuple):
 
 
 def methods_of(certainty: float, prior: Any = None) -> dict[str, Method]:
-    """Return the paper's method with its prior, the same with its evidence corrected, and ours."""
-    corrected = {"evidence": "instances", "ties": "unordered", "prior": prior}
+    """Return ours, ours at single times without margin, and the paper's method with its prior."""
     questions = {
-        "paper": pb.PaperParetoSet(certainty=certainty, fit={"prior": prior}),
-        "corrected": pb.PaperParetoSet(certainty=certainty, fit=corrected),
         "default": pb.ParetoSet(certainty=certainty),
+        "strict": pb.StrictParetoSet(certainty=certainty),
+        "paper": pb.PaperParetoSet(certainty=certainty, fit={"prior": prior}),
     }
     return {name: Method(question) for name, question in questions.items()}
 
 
-def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
-    """Race to the end; return the race and its CPU seconds."""
-    begin = time.process_time()
-    names = [str(k) for k in range(on.values.shape[1])]
+def drive(on: Course, method: Method, seed: int, *, endless: bool = False) -> tuple[Race, float]:
+    """Race to the end, which is known unless it is ``endless``; return the race and CPU seconds."""
+    begin, n = time.process_time(), on.values.shape[1]
     race = pb.Race(
         on.algorithms,
         on.times,
         direction="maximize",
-        instances=names,
+        instances=None if endless else [str(k) for k in range(n)],
         question=method.question,
         budget=method.budget,
         seed=seed,
@@ -96,19 +95,23 @@ def drive(on: Course, method: Method, seed: int) -> tuple[Race, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # rounds that decide nothing are counted instead
         while jobs := race.ask():
+            if max(int(job.instance) for job in jobs) >= n:
+                break
             for job in jobs:
                 race.tell(on.answer(job))
     return race, time.process_time() - begin
 
 
-def raced(on: Course, method: Method, seed: int) -> dict[str, Any]:
+def raced(on: Course, method: Method, seed: int, *, endless: bool = False) -> dict[str, Any]:
     """Race to the end, and judge it by the truth."""
-    race, seconds = drive(on, method, seed)
+    race, seconds = drive(on, method, seed, endless=endless)
     member = dict(zip(on.algorithms, find_members(on.truth).tolist(), strict=True))
+    replacing = replacing_by_utilities(on.truth, on.times)
     return {
         "members": sum(member.values()),
         "lost": sum(member[name] for name in race.eliminated),
         "eliminated": len(race.eliminated),
+        "missed": count_missed(race, replacing, on.algorithms),
         "resolved": race.ended == "resolved",
         "instances": len(race.runs.instances),
         "runs": race.spent.runs,

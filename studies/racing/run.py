@@ -1,8 +1,8 @@
 """What do races decide, how often wrongly, and what do they cost? Writes table.md.
 
 python studies/racing/run.py                            # all parts; hours; goes on where it was
-python studies/racing/run.py --parts false --jobs 2     # some of them, on two cores
-python studies/racing/run.py --parts replay --races 10  # fewer races of each kind, or more
+python studies/racing/run.py --parts few --jobs 2       # some of them, on two cores
+python studies/racing/run.py --parts pools --races 10   # fewer races of each kind, or more
 python studies/racing/run.py --change '{"batch": [1, 8]}'  # other races, beside those there
 python studies/racing/run.py --table                    # the tables again from what is there
 python studies/racing/run.py --quick                    # seconds: does it run at all?
@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from racing import candidates, false, recorded, synthetic
+from racing import candidates, few, pools, synthetic
 from racing.cells import run
 from racing.tables import write
 
@@ -31,8 +31,8 @@ QUICK_CPU_SECONDS = 4
 
 PARTS = {
     "synthetic": (synthetic.cells, 20),
-    "false": (false.cells, 200),
-    "replay": (recorded.cells, 20),
+    "few": (few.cells, 100),
+    "pools": (pools.cells, 100),
     "candidates": (candidates.cells, 1),
 }
 """The cells of each part, and how many races there are of each kind."""

@@ -1,15 +1,12 @@
 """The tables of table.md, from the files in results/."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from racing.cells import Columns, load
-from racing.recorded import pool
 from racing.synthetic import EXAMPLES
-from scipy.stats import binom
 
 from polarbear.data.names import natural_sort_key
 
@@ -50,129 +47,76 @@ def _quartiles(values: NDArray, form: str = ",.0f") -> str:
     return f"{middle:{form}} ({low:{form}} to {high:{form}})"
 
 
-def _share(part: float, whole: float) -> str:
-    return f"{part / whole:.4f}" if whole else "-"
-
-
 def _synthetic(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
         return [
             cell,
             arm,
             len(one["lost"]),
-            EXAMPLES[cell].paper,
+            EXAMPLES[cell.split("-")[0]].paper,
             _quartiles(one["instances"]),
             f"{one['resolved'].mean():.2f}",
-            f"{one['lost'].sum()} of {one['eliminated'].sum()}",
-            f"{np.mean(one['lost'] > 0):.3f}",
-            one["silent"].sum(),
+            f"{one['missed'].sum()}, {one['lost'].sum()} of {one['eliminated'].sum()}",
             f"{np.median(one['seconds']):.1f}, {one['seconds'].max():.1f}",
         ]
 
     head = [
         "example",
-        "method",
+        "question",
         "races",
         "instances in the paper",
         "instances",
         "resolved",
-        "members lost, of eliminations",
-        "races that lose one",
-        "rounds without trust",
+        "dropped: missed, strict members",
         "CPU s: median, most",
     ]
-    title = "## (a) The paper's synthetic examples, certainty .99, epsilon .05"
+    title = "## (a) The paper's synthetic examples, certainty .95, open end"
     return [title, _table(head, _rows(found, row))]
 
 
-def _false(found: Results) -> list[str]:
+def _few(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
-        members, lost, races = int(one["members"].sum()), int(one["lost"].sum()), len(one["lost"])
-        error = 1 - float(arm.split(";")[0].rsplit("certainty ", 1)[1])
-        limit = binom.ppf(0.975, members, error) / members
         return [
             cell,
             arm,
-            races,
-            members,
-            _share(lost, members),
-            f"{limit:.4f}",
-            "yes" if lost / members <= limit else "**no**",
-            _share(int(np.sum(one["lost"] > 0)), races),
-            _share(lost, one["eliminated"].sum()),
-            _quartiles(one["instances"]),
-            f"{np.mean(one['resolved']):.2f}",
-            f"{np.mean(one['seconds']):.2f}",
+            len(one["eliminated"]),
+            f"{one['eliminated'].mean() / 2:.2f}",
+            f"{one['missed'].sum()} of {one['eliminated'].sum()}",
         ]
 
-    head = [
-        "kind",
-        "method",
-        "races",
-        "members",
-        "members lost",
-        "limit",
-        "held",
-        "races that lose one",
-        "wrong eliminations",
-        "instances",
-        "resolved",
-        "CPU s",
-    ]
-    return ["## (b) Members of the Pareto set that are eliminated", _table(head, _rows(found, row))]
+    head = ["truth", "question", "races", "share of two rivals dropped", "missed"]
+    title = "## (b) With few instances: two rivals that lose 70 % of their duels, certainty .95"
+    return [title, _table(head, _rows(found, row))]
 
 
-def _replay(found: Results) -> list[str]:
+def _pools(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
-        same = (one["lost"] == 0) & (one["extra"] == 0)
         return [
             cell,
             arm,
-            len(same),
+            len(one["saved"]),
             _quartiles(100 * one["saved"]),
-            _quartiles(100 * one["runs_saved"]),
+            _quartiles(100 * one["runs"]),
             _quartiles(one["instances"]),
             f"{one['resolved'].mean():.2f}",
-            f"{same.mean():.2f}",
-            f"{one['lost'].mean():.2f}, {one['extra'].mean():.2f}",
-            f"{one['lost_nearest'].mean():.2f}",
-        ]
-
-    def limits(cell: str, arm: str, one: Columns) -> list[object]:
-        names = pool(cell, None).algorithms
-        pairs = [f"{a}-{b}" for a, b in combinations(names, 2)]
-        return [
-            cell,
-            arm,
-            _most(pairs, one["open"].mean(axis=0)),
-            _most(names, one["spent"].mean(axis=0) / one["spent"].mean(axis=0).sum()),
-            _most(names, 1 - one["kept"].mean(axis=0), most=7),
+            f"{one['dropped'].mean():.1f}",
+            f"{one['missed'].sum()} of {one['dropped'].sum()}",
+            f"{np.median(one['seconds']):.1f}",
         ]
 
     head = [
         "pool",
-        "method",
+        "question",
         "replays",
-        "% of evaluations saved",
-        "% of runs saved",
+        "% of the time saved",
+        "% of the runs made",
         "instances",
         "resolved",
-        "same set as all data",
-        "lost, kept beyond it",
-        "lost of the nearest model's",
+        "dropped",
+        "missed",
+        "CPU s",
     ]
-    why = ["pool", "method", "open at the end", "share of what is spent", "eliminated"]
-    return [
-        "## (c) Replays of recorded pools, against all algorithms on all instances",
-        _table(head, _rows(found, row)),
-        "### What limits it: shares of replays, and of evaluations",
-        _table(why, _rows(found, limits)),
-    ]
-
-
-def _most(names: Sequence[str], shares: NDArray, most: int = 4) -> str:
-    order = np.argsort(-shares, kind="stable")[:most]
-    return ", ".join(f"{names[k]} {shares[k]:.2f}" for k in order if shares[k] > 0.005) or "-"
+    return ["## (c) Replays of recorded pools, certainty .95", _table(head, _rows(found, row))]
 
 
 def _candidates(found: Results) -> list[str]:
@@ -211,7 +155,7 @@ def _candidates(found: Results) -> list[str]:
 
 SECTIONS: Mapping[str, Callable[[Results], list[str]]] = {
     "synthetic": _synthetic,
-    "false": _false,
-    "replay": _replay,
+    "few": _few,
+    "pools": _pools,
     "candidates": _candidates,
 }
