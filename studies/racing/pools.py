@@ -42,8 +42,10 @@ def pool(name: str) -> tuple[pb.Runs, Floats, np.ndarray]:
         times = np.unique(runs.time)
     else:
         runs = pb.read(scenarios()[name])
-        first = max(1.0, float(np.quantile(runs.time, 0.05)))
-        times = np.geomspace(first, runs.until.max() * 0.999, 20)
+        first, last = max(1.0, float(np.quantile(runs.time, 0.05))), runs.until.max() * 0.999
+        if last <= first:
+            raise pb.DataError(f"{name} has no times")
+        times = np.geomspace(first, last, 20)
     return runs, times, replacing_in_pool(runs, times)
 
 
@@ -71,7 +73,7 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
     for name in ("cma-variants",) if quick else (*SHIPPED, *MABBOB, *scenarios()):
         try:
             n = len(pool(name)[0].instances)
-        except pb.PolarBearError as error:  # a scenario that has no times
+        except pb.DataError as error:  # a scenario that has no times
             print(f"{name} is left out: {error}")
             continue
         limits = (None,) if quick else (None, *(few for few in (60, 12) if few < n))
