@@ -1,7 +1,7 @@
 """The models that are judged: every prior, with instances as evidence and with rankings."""
 
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from calibration.cells import Model
@@ -22,7 +22,7 @@ def fit(rankings: pb.Rankings, model: Model, **options: Any) -> pb.Posterior:
     """Fit a model; that a posterior is not to be trusted is counted, not said."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        prior, evidence = PRIORS[model.prior], model.evidence
+        prior, evidence = PRIORS[model.prior], cast(Any, model.evidence)
         return pb.fit(rankings, prior=prior, evidence=evidence, **options)
 
 

@@ -97,7 +97,7 @@ def average_over_times(names: Sequence[str], utilities: np.ndarray) -> dict[str,
     return dict(zip(names, odds.mean(axis=0).tolist(), strict=True))
 
 
-def measure(judge: pb.Judge, store: Path, names: list[str]) -> dict[str, dict[str, float]]:
+def measure(judge: pb.design.Judge, store: Path, names: list[str]) -> dict[str, dict[str, float]]:
     """All definitions, for these candidates, with the runs that there are now."""
     with pb.open_store(store, read_only=True) as opened:
         runs = opened.runs()

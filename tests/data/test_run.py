@@ -127,6 +127,7 @@ MAY_ENCODE = {
     "data/run.py": "the codec of runs",
     "racing/events.py": "lines of events; a run in them is run_to_plain",
     "racing/jobs.py": "names, from which seeds are derived",
+    "selection/schedules.py": "the file of a schedule, which holds no run",
     "readers/ioh.py": "the index files of IOHprofiler",
     "readers/minizinc.py": "messages of MiniZinc",
     "readers/trials.py": "files of tuners",

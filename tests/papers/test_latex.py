@@ -96,7 +96,7 @@ def test_the_paragraph_of_a_posterior_has_its_numbers(posterior):
     rule = "at least 30% of them on each stretch of 10%"
     for part in (posterior.prior, "0.9 or more", rule, "{a1, a2}"):
         assert part in text
-    assert text.endswith("wrongly called replaceable with posterior probability < 0.001.")
+    assert text.endswith("wrongly called replaceable with posterior probability < 1 %.")
     equal = pb.fit(rankings(0 * TRUTH))
     assert "At least one" not in pb.papers.describe_methods(equal, certainty=0.999)
 

@@ -58,6 +58,9 @@ from polarbear.inference.verdicts import (
 )
 
 Floats = NDArray[np.float64]
+
+MAX_DISAGREEMENT = 0.02
+"""By how much the share of draws that are ahead may differ from the probability to be ahead."""
 Singles = NDArray[np.float32]
 
 Evidence = Literal["instances", "rankings"]
@@ -647,9 +650,27 @@ class Posterior(FrozenRecord):
         """Return draws of P(first beats second) of pairs, first < second (draws, times, pairs)."""
         if self.wins is None:
             curves = self.utilities[draws]
-            return expit(curves[..., first] - curves[..., second])
+            shift = self._shift[:, first, second] if self._shift is not None else 0.0
+            return expit(curves[..., first] - curves[..., second] + shift)
         before = first * (2 * len(self.algorithms) - first - 1) // 2
         return self.wins[draws][..., before + second - first - 1]
+
+    @cached_property
+    def _shift(self) -> Floats | None:
+        """What is added to leads (T, n, n), so that their draws agree with :meth:`prob_better`.
+
+        With very few instances the draws of curves are surer than the probabilities of pairs are.
+        """
+        n = len(self.algorithms)
+        if n > MAX_FULL_ALGORITHMS:
+            return None
+        shift = np.zeros((len(self.times), n, n))
+        for a, b in zip(*np.triu_indices(n, 1), strict=True):
+            lead = self.utilities[:, :, a] - self.utilities[:, :, b]
+            ahead = self._ahead[:, a, b]
+            for t in np.flatnonzero(np.abs((lead > 0).mean(axis=0) - ahead) > MAX_DISAGREEMENT):
+                shift[t, a, b] = -np.quantile(lead[:, t], 1 - ahead[t])
+        return shift if shift.any() else None
 
     def _find_replaced(self, certainty: float, margin: float, width: float) -> NDArray[np.bool_]:
         """Return a mask of the algorithms that a remaining algorithm replaces."""
