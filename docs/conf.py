@@ -91,7 +91,8 @@ def strictly(_: object, __: object, when: str) -> None:
 
 # In this order: from what one has to what one does.
 EXAMPLES = """
-    read_and_rank rate pairs instances choose race replay solvers_python solvers_programs
+    read_and_rank rate pairs instances choose plan_and_race race replay solvers_python
+    solvers_programs
     design_loop calibrate known_truth usual_figures
 """
 sphinx_gallery_conf = {

@@ -121,11 +121,6 @@ def describe_tutorial_report() -> dict[str, Any]:
     return {"verdict": printed[1]}
 
 
-def describe_table() -> dict[str, Any]:
-    """The table for a paper."""
-    return {"latex": pb.papers.to_latex(fit_example(), at=[100, 890, 10_000], certainty=CERTAINTY)}
-
-
 @cache
 def describe_constraints() -> dict[str, Any]:
     """Make the race of the page on constraints: when do runs become feasible and good?"""
@@ -194,7 +189,6 @@ PICTURES: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/how-to/constraints.png": describe_constraints,
     "docs/how-to/figures.png": describe_figures,
     "docs/how-to/report.png": describe_report,
-    "docs/how-to/table.png": describe_table,
     "docs/how-to/terminal.svg": lambda: describe_race()["terminal"],
     "docs/how-to/served.png": lambda: describe_race()["browser"],
     "docs/tutorials/report.png": describe_tutorial_report,

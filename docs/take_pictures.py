@@ -12,7 +12,6 @@ import argparse
 import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 import time
@@ -126,26 +125,6 @@ def constraints(data: dict[str, Any], picture: Path) -> None:
     shrink(picture, 100)
 
 
-def latex_table(data: dict[str, Any], picture: Path, folder: Path) -> None:
-    """Set the table of the example with LaTeX, as a paper would show it."""
-    size = "paperwidth=16.4cm,paperheight=5.1cm,margin=3mm"
-    lines = [
-        r"\documentclass{article}",
-        rf"\usepackage[{size}]{{geometry}}",
-        r"\usepackage{booktabs,siunitx}",
-        r"\pagestyle{empty}\begin{document}\noindent",
-        data["latex"],
-        r"\end{document}",
-    ]
-    (folder / "table.tex").write_text("\n".join(lines), "utf-8")
-    for command in (
-        ["pdflatex", "-interaction=batchmode", "-halt-on-error", "table.tex"],
-        ["pdftoppm", "-r", "150", "-png", "-singlefile", "table.pdf", "table"],
-    ):
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-    Image.open(folder / "table.png").convert("L").quantize(32).save(picture, optimize=True)
-
-
 def shoot(
     address: str, picture: Path, height: int, *, width: int = 1080, scale: float = 1.5
 ) -> None:
@@ -182,9 +161,6 @@ def main() -> None:
     parser.add_argument("parts", nargs="*", default=[""], help="of the paths of pictures")
     parts, begin = parser.parse_args().parts, time.monotonic()
     wanted = [name for name in picture_data.PICTURES if any(part in name for part in parts)]
-    if not shutil.which("pdflatex") or not shutil.which("pdftoppm"):
-        wanted = [name for name in wanted if not name.endswith("table.png")]
-        print("docs/how-to/table.png is not taken: there is no pdflatex or pdftoppm")
     data = {name: picture_data.PICTURES[name]() for name in wanted}
     with TemporaryDirectory() as name:
         for picture, shown in data.items():
@@ -205,8 +181,6 @@ def take(name: str, data: dict[str, Any], folder: Path) -> None:
             constraints(data, picture)
         case "how-to/figures.png":
             figures(data, picture)
-        case "how-to/table.png":
-            latex_table(data, picture, folder)
         case "how-to/report.png":
             title = "Seven strategies on 60 problems"
             posterior = picture_data.fit_example()

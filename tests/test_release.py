@@ -70,7 +70,7 @@ def test_the_notebook_runs_from_top_to_bottom(tmp_path):
     nbclient.NotebookClient(notebook, timeout=300, resources=resources).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert "RS is replaceable by CSA" in str(outputs)
-    assert "neither is dominated" in str(outputs)
+    assert "neither is replaceable by" in str(outputs)
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert not any(output.get("name") == "stderr" for output in outputs), outputs
 

@@ -15,6 +15,8 @@ from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors import Dirichlet
 from polarbear.simulation import rank_costs
 
+QUICK_CPU_SECONDS = 10
+
 BUDGETS = np.geomspace(0.02, 3.0, 8)
 N_MODELS, MANY_TASKS, REPLICATES, LEVEL = 6, 20_000, 25, 0.9
 TABLE = Path(__file__).with_name("table.md")

@@ -25,6 +25,7 @@ from polarbear.inference.laplace.cluster_robust import (
 )
 from polarbear.inference.laplace.conditional import MAX_DECREMENT, ConditionalGaussian
 from polarbear.inference.laplace.hypergrid import build_hypergrid, draw_hyperparameters
+from polarbear.inference.laplace.independent import IndependentGaussian
 from polarbear.inference.laplace.mixture import (
     KEPT_SWEEPS,
     MAX_START_CORRELATION,
@@ -279,7 +280,13 @@ def _scores_at_mean(
 
 def _average_modes(grid: GridApproximation) -> Floats:
     """Return the mean of the modes over the grid of hyperparameters (times, algorithms)."""
-    modes = np.stack([one.mean for one in grid.components])
+    # The mean of independent times may be shifted from the mode, for the sake of its draws.
+    modes = np.stack(
+        [
+            one.warm_start if isinstance(one, IndependentGaussian) else one.mean
+            for one in grid.components
+        ]
+    )
     probability = grid.mixture.probability
     return np.asarray(np.tensordot(probability / probability.sum(), modes, 1), dtype=np.float64)
 
