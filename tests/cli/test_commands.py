@@ -179,7 +179,7 @@ def test_the_example_is_analysed(capsys):
     said = capsys.readouterr().out
     assert "720 runs: 6 algorithms on 120 instances" in said
     assert "random search is replaceable by CMA-ES (> 99 %)" in said
-    assert "P(worth running)" in said
+    assert "Run CMA-ES: the best choice with > 99 %" in said
 
 
 @pytest.mark.slow
