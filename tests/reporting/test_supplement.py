@@ -110,7 +110,7 @@ def test_forged_decisions_and_runs_are_found(made, tmp_path):
 @pytest.mark.slow
 def test_forged_texts_are_found(made, tmp_path):
     def words(text):
-        return text.replace("Dominated: ", "Best: ")
+        return text.replace("Replaceable: ", "Best: ")
 
     check = verify_supplement(forged(made, tmp_path, methods_txt=words))
     assert check.problems == ("methods.txt: its words are not those that follow from the race",)

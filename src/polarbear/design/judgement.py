@@ -11,10 +11,11 @@ from polarbear._text import (
     format_count,
     format_duration,
     format_list,
+    format_share,
     format_time,
     format_unit,
 )
-from polarbear.inference.verdicts import Kind, Verdict, format_probability
+from polarbear.inference.verdicts import Kind, Verdict
 from polarbear.racing.codec import from_plain, to_plain
 
 Detail = Literal["short", "long"]
@@ -206,7 +207,7 @@ class Judgement:
         sure = ""
         if self.verdict.probability is not None:
             of_what = "" if kind == "dominated" else " that it is a member"
-            sure = f" ({format_probability(self.verdict.probability)}{of_what})"
+            sure = f" ({format_share(self.verdict.probability)}{of_what})"
         if kind == "dominated":
             return f"dominated by {self._name_rival()}{sure}"
         if kind == "equivalent":

@@ -11,13 +11,14 @@ from polarbear._text import (
     escape_text,
     format_list,
     format_range,
+    format_share,
     format_time,
     name_point,
     render_card,
 )
 from polarbear.inference.ribbon import Ribbon
 from polarbear.inference.ribbon_pictures import render_ribbon_svg
-from polarbear.inference.verdicts import MIN_LIKELY, Kind, Verdict, format_probability
+from polarbear.inference.verdicts import MIN_LIKELY, Kind, Verdict
 
 Floats = NDArray[np.float64]
 
@@ -104,17 +105,8 @@ def describe_pareto_set(found: Findings) -> str:
     """Return how many algorithms are not dominated, and P(any elimination is wrong), in words."""
     n = len(found.algorithms)
     n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
-    wrong = f" Probability that any exclusion is wrong: {format_value(found.mistaken)}."
+    wrong = f" Probability that any exclusion is wrong: {format_share(found.mistaken)}."
     return count_members(n - n_dominated, n, found.clock) + (wrong if n_dominated else "")
-
-
-def format_value(probability: float) -> str:
-    """Format a probability that a sentence names before it.
-
-    >>> format_value(0.0), format_value(0.0123)
-    ('< 1 %', '1 %')
-    """
-    return format_probability(probability)
 
 
 def count_members(members: int, n: int, clock: str = "time") -> str:
@@ -166,15 +158,15 @@ def _describe(found: Findings, verdict: Verdict, code: int) -> str:
         names = [found.algorithms[k] for k in dominators]
         when = f" {_format_times(found, 0, len(found.times) - 1)}" if at_single_times else ""
         also = f", and by {format_list(names[1:])}" if names[1:] else ""
-        sure = format_probability(float(chance[dominators[0]]))
+        sure = format_share(float(chance[dominators[0]]))
         return f"{name} is {word} by {escape_text(names[0])}{when} ({sure}){also}"
     prob_replaced = 1 - (verdict.probability or 0.0)
     is_unclear_by_whom = verdict.names_rival and chance[rivals[0]] < MIN_LIKELY
     if verdict.kind == "undecided" and (prob_replaced >= found.certainty or is_unclear_by_whom):
         likely = [k for k in rivals[:3].tolist() if k == rivals[0] or chance[k] >= MIN_BEST_MARGIN]
-        names = [f"{found.algorithms[k]} ({format_probability(float(chance[k]))})" for k in likely]
+        names = [f"{found.algorithms[k]} ({format_share(float(chance[k]))})" for k in likely]
         return (
-            f"{name} is undecided: it is {word} ({format_probability(prob_replaced)}), but by "
+            f"{name} is undecided: it is {word} ({format_share(prob_replaced)}), but by "
             f"which algorithm is not certain: {format_list(names)}"
         )
     best_times = _describe_best_times(found, code)
@@ -189,7 +181,7 @@ def _describe(found: Findings, verdict: Verdict, code: int) -> str:
     closest = f"closest to {doing} it is {escape_text(found.algorithms[rival])}"
     # Two estimates from draws differ in the third digit; their sum must not exceed 1.
     closest_prob = min(float(chance[rival]), prob_replaced)
-    return f"{verdict.claim()}: {closest} ({format_probability(closest_prob)})"
+    return f"{verdict.claim()}: {closest} ({format_share(closest_prob)})"
 
 
 def _describe_best_times(found: Findings, code: int) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import escape_text, format_count, format_list, format_range
+from polarbear._text import escape_text, format_count, format_list, format_range, format_share
 from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
@@ -19,7 +19,6 @@ from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.scores import Scores
-from polarbear.inference.verdicts import format_probability
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -369,7 +368,7 @@ class InstancePosterior(FrozenRecord):
                 for name, posterior in self.by_class().items()
             ]
             if len(lines) > 1:
-                lines.append(f"Ratings differ between classes ({format_probability(1 - none)}).")
+                lines.append(f"Ratings differ between classes ({format_share(1 - none)}).")
             if not lines:  # the scores of another method alone tell instances apart
                 described = _describe_class(self.population(), certainty)
                 lines = [f"All {format_count(len(self.instances), 'instance')}: {described}"]
@@ -377,7 +376,7 @@ class InstancePosterior(FrozenRecord):
         top = [f"{escape_text(name)} ({x:.2f})" for name, x in self.importance().items()]
         means = [r[:, -1].mean(axis=0) for r in self.iterate_ratings(draws=AVERAGE_DRAWS)]
         lines = [
-            f"Ratings depend on the features ({format_probability(1 - none)}).",
+            f"Ratings depend on the features ({format_share(1 - none)}).",
             f"Mean change of P(first) by a feature of another instance: {format_list(top, 6)}.",
             _describe_shares(self.algorithms, np.argmax(means, axis=1)),
         ]
@@ -518,7 +517,7 @@ def _describe_class(posterior: Posterior, certainty: float) -> str:
         if names:
             parts.append(f"{format_list(names)} {'is' if len(names) == 1 else 'are'} {claim}")
     leader = escape_text(posterior.algorithms[int(np.argmax(best))])
-    parts.append(f"the best at the end is {leader} ({format_probability(float(best.max()))})")
+    parts.append(f"the best at the end is {leader} ({format_share(float(best.max()))})")
     return "; ".join(parts) + "."
 
 

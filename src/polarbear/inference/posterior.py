@@ -665,11 +665,12 @@ class Posterior(FrozenRecord):
         if n > MAX_FULL_ALGORITHMS:
             return None
         shift = np.zeros((len(self.times), n, n))
-        for a, b in zip(*np.triu_indices(n, 1), strict=True):
-            lead = self.utilities[:, :, a] - self.utilities[:, :, b]
-            ahead = self._ahead[:, a, b]
-            for t in np.flatnonzero(np.abs((lead > 0).mean(axis=0) - ahead) > MAX_DISAGREEMENT):
-                shift[t, a, b] = -np.quantile(lead[:, t], 1 - ahead[t])
+        for a in range(n - 1):
+            lead = self.utilities[:, :, a, None] - self.utilities[:, :, a + 1 :]
+            ahead = self._ahead[:, a, a + 1 :]
+            differs = np.abs((lead > 0).mean(axis=0) - ahead) > MAX_DISAGREEMENT
+            for t, k in zip(*np.nonzero(differs), strict=True):
+                shift[t, a, a + 1 + k] = -np.quantile(lead[:, t, k], 1 - ahead[t, k])
         return shift if shift.any() else None
 
     def _find_replaced(self, certainty: float, margin: float, width: float) -> NDArray[np.bool_]:

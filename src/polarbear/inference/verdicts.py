@@ -173,7 +173,7 @@ class Verdict(NamedTuple):
         """
         rival, sure = escape_text(self.rival or ""), ""
         if self.probability is not None:
-            sure = f" ({format_probability(self.probability)})"
+            sure = f" ({format_share(self.probability)})"
         if self.kind == "dominated":
             return f"{'dominated' if self.margin is None else 'replaceable'} by {rival}{sure}"
         if self.kind == "equivalent":
@@ -190,12 +190,12 @@ class Verdict(NamedTuple):
     def _describe_likely(self, probability: float) -> str:
         """Return what the posterior says of an algorithm that is undecided, and what is missing."""
         if self.margin is None:
-            return f"undecided ({format_probability(probability)} that it is a member)"
+            return f"undecided ({format_share(probability)} that it is a member)"
         rival = escape_text(self.rival or "")
         if self.names_rival:
-            likely = f"likely replaceable by {rival} ({format_probability(1 - probability)})"
+            likely = f"likely replaceable by {rival} ({format_share(1 - probability)})"
             return likely if self.proof is None else f"{likely}, proof {100 * self.proof:.0f} %"
-        sure = f" ({format_probability(probability)})"
+        sure = f" ({format_share(probability)})"
         is_likely = probability > MIN_LIKELY
         return f"{'likely' if is_likely else 'open:'} worth running{sure}"
 
@@ -230,15 +230,6 @@ def describe_shortage(wanted: float, left: int | None) -> str:
         if left
         else "; no unused instance left"
     )
-
-
-def format_probability(probability: float) -> str:
-    """Format a probability in a sentence as everywhere else: in percent, never as 0 or 100 %.
-
-    >>> format_probability(0.98765), format_probability(0.99999), format_probability(0.0)
-    ('99 %', '> 99 %', '< 1 %')
-    """
-    return format_share(probability)
 
 
 class Claims(NamedTuple):

@@ -10,12 +10,12 @@ from polarbear._text import (
     format_duration,
     format_list,
     format_range,
+    format_share,
     name_point,
 )
 from polarbear.data.run import FAILED
 from polarbear.data.run_ends import RunEnds, describe_unstated, format_counts
 from polarbear.errors import DataError
-from polarbear.inference.findings import format_value
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
 from polarbear.inference.versions import software_versions
@@ -199,7 +199,7 @@ def _describe_analysis(posterior: Posterior, certainty: float, margin: float, wi
     if n_dominated:
         sentences.append(
             "At least one algorithm is wrongly called replaceable with posterior probability "
-            f"{format_value(found.mistaken)}."
+            f"{format_share(found.mistaken)}."
         )
     if problems:
         sentences.append(f"The posterior is not trusted: {'; '.join(problems)}.")

@@ -25,6 +25,7 @@ from polarbear._text import format_duration, format_share
 from polarbear.data.grid import from_runs
 from polarbear.data.run import Run, Status, sign_of
 from polarbear.data.runs import Runs, check_runs
+from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.trajectories import evaluate_costs
 from polarbear.errors import DataError
 from polarbear.selection.preferences import Linear, Preference, at, to_preference
@@ -414,26 +415,16 @@ def join_in_turn(steps: list[tuple[Run, float]], name: str, runs: Runs, last: fl
 
     It is known until the ``last`` time of all runs, or until the last step was cut.
     """
-    sign, start = sign_of(runs.direction), 0.0
-    points: list[tuple[float, float]] = []
+    start, parts = 0.0, []
     until, status = last, Status.CUT
     for run, stop in steps:
         time, value = np.asarray(run.time, float) + start, np.asarray(run.value, float)
-        points += zip(time[time <= stop].tolist(), value[time <= stop].tolist(), strict=True)
+        kept = time <= min(stop, last)
+        end = last if stop == np.inf else stop
+        own = {"time": time[kept], "value": value[kept], "until": end, "status": Status.FINISHED}
+        parts.append(run._replace(**own))
         if stop == np.inf:
             until, status = start + run.until, Status(run.status)
         start = stop
-    best, improvements = np.inf, []
-    for time, value in sorted(points, key=lambda point: (point[0], sign * point[1])):
-        if sign * value < best and time <= last:
-            best = sign * value
-            improvements.append((time, value))
-    return Run(
-        algorithm=name,
-        instance=steps[0][0].instance,
-        time=[time for time, _ in improvements],
-        value=[value for _, value in improvements],
-        until=min(until, last),
-        repetition=steps[0][0].repetition,
-        status=status if until <= last else Status.CUT,
-    )
+    joined = join_side_by_side(parts, name, runs.direction)
+    return joined._replace(until=min(until, last), status=status if until <= last else Status.CUT)
