@@ -1,7 +1,5 @@
 """What a reader sees first, in a real browser: at two sizes, light and dark, for many subjects."""
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -60,21 +58,23 @@ def address(request, folder):
         yield f"{url}/index.html"
 
 
-@pytest.fixture(
-    scope="module",
-    params=product(SIZES, ("light", "dark")),
-    ids=lambda one: f"{one[0][0]}-{one[1]}",
-)
-def screen(request, browser, address):
-    """The page at a size, light or dark; what it says as an error fails the test."""
-    (width, height), scheme = request.param
-    options = {"width": width, "height": height, "color_scheme": scheme}
-    with browsers.Visit(browser, address, **options) as visit:
+@pytest.fixture(scope="module", params=SIZES, ids=lambda size: str(size[0]))
+def sized(request, browser, address):
+    """The page at a size; what it says as an error fails the test."""
+    width, height = request.param
+    with browsers.Visit(browser, address, width=width, height=height) as visit:
         if address.startswith("http"):
             visit.page.wait_for_selector("#strip b")
-        yield visit.page, width, height, scheme
+        yield visit.page, width, height
         assert visit.errors == []
         assert address.startswith("http") or visit.requests == [address]
+
+
+@pytest.fixture(params=["light", "dark"])
+def screen(request, sized):
+    """The page at a size, light or dark."""
+    sized[0].emulate_media(color_scheme=request.param)
+    return *sized, request.param
 
 
 OUTSIDE = """(width) => [...document.querySelectorAll("main *")].filter((one) => {
@@ -146,8 +146,8 @@ CONTROLS = """() => [...document.querySelectorAll("button, input, select, summar
   .map((one, k) => { one.dataset.control = k; return k; })"""
 
 
-def test_every_control_is_reached_by_tab(screen):
-    page = screen[0]
+def test_every_control_is_reached_by_tab(sized):
+    page = sized[0]
     page.click("#kinds [data-value=range]")
     page.evaluate("document.activeElement.blur()")
     wanted = set(page.evaluate(CONTROLS))
