@@ -98,4 +98,4 @@ def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> Contradic
     times = rankings.times[stretch]
     word = "at" if len(times) == 1 else "from"
     when = f"{word} {format_range(times[0], times[-1], rankings.clock)}"
-    return Contradiction(names[0], names[1], when, share, expected)
+    return Contradiction(winner=names[0], loser=names[1], when=when, share=share, expected=expected)
