@@ -4,6 +4,7 @@ What the project says elsewhere (ARCHITECTURE.md, tables of studies and benchmar
 It is copied into ``docs`` when the site is built, with links that lead to pages.
 """
 
+import json
 import os
 import re
 import runpy
@@ -224,7 +225,17 @@ def listed(text: str, folder: Path) -> str:
 def read_page(_: object, page: str, source: list[str]) -> None:
     """Links that lead out of ``docs`` lead to the pages that are made of what is there."""
     folder = (DOCS / page).parent
-    source[0] = linked(listed(source[0], folder), folder, page)
+    source[0] = mark_searched(linked(listed(source[0], folder), folder, page), page)
+
+
+def mark_searched(text: str, page: str) -> str:
+    """Enter the words that this page is to be found by in the index, which search names first."""
+    for word, first in json.loads((DOCS / "search.json").read_text("utf-8")).items():
+        if first == page:
+            heading = re.search(rf"(?im)^#+ .*\b{word}.*$", text) or re.search(r"(?m)^# .*$", text)
+            end = heading.end() if heading else 0
+            text = f"{text[:end]}\n\n```{{index}} ! {word}\n```\n{text[end:]}"
+    return text
 
 
 def skipped(*about: object) -> bool | None:
