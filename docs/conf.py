@@ -4,6 +4,7 @@ What the project says elsewhere (ARCHITECTURE.md, tables of studies and benchmar
 It is copied into ``docs`` when the site is built, with links that lead to pages.
 """
 
+import inspect
 import json
 import os
 import re
@@ -301,6 +302,17 @@ def find_preview(
     context["metatags"] = PREVIEW.sub(whole, context.get("metatags") or "")
 
 
+def say_result(*about: object) -> None:
+    """Say what a function returns by its annotation, if its docstring does not say it."""
+    what, function, lines = about[1], about[3], about[5]
+    if what not in ("function", "method") or "Returns" in lines or "Yields" in lines:
+        return
+    result = inspect.signature(function).return_annotation
+    name = result if isinstance(result, str) else getattr(result, "__name__", "")
+    if name not in ("", "None", "Self", "_empty"):
+        lines += ["Returns", "-------", name, ""]
+
+
 COLON = "\N{RATIO}"
 """Stands for a colon of the first line of a property while Napoleon reads it."""
 
@@ -319,6 +331,7 @@ def show_colons(*about: object) -> None:
 
 def setup(app) -> None:
     """What Sphinx calls."""
+    app.connect("autodoc-process-docstring", say_result, priority=300)
     app.connect("autodoc-process-docstring", hide_colons, priority=400)  # Napoleon has 500
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("autodoc-skip-member", skipped)
