@@ -46,12 +46,10 @@ def main() -> None:
     counts = defaultdict(lambda: [0, 0, 0])
     for name in subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split():
         page = Path(name)
-        if page.suffix != ".md" or not page.exists():
-            continue
-        text = page.read_text("utf-8")
+        text = page.read_text("utf-8") if page.suffix == ".md" and page.exists() else ""
         pairs = list_pairs(text)
         found = len(text.split()), len(pairs), sum(map(has_repetition, pairs))
-        for one in {name, f"{page.parent.as_posix()}/", "all"}:
+        for one in {name, f"{page.parent.as_posix()}/", "all"} if text else ():
             counts[one] = [a + b for a, b in zip(counts[one], found, strict=True)]
     for name, (words, pairs, repeating) in sorted(counts.items(), key=lambda one: one[0]):
         share = f"{repeating / pairs:.0%}" if pairs else "-"
