@@ -309,6 +309,7 @@ def say_result(*about: object) -> None:
         return
     result = inspect.signature(function).return_annotation
     name = result if isinstance(result, str) else getattr(result, "__name__", "")
+    name = re.sub(r"\b(Bools|Floats|Ints)\b", lambda kind: f"array of {kind[0].lower()}", name)
     if name not in ("", "None", "Self", "_empty"):
         lines += ["Returns", "-------", name, ""]
 
