@@ -85,7 +85,7 @@ def keep(where):
             np.arange(n, dtype=np.int32), np.ones(n), state.setup.clock,
             status=np.zeros(len(code), dtype=np.int8),
         )  # fmt: skip
-        ranked._names, ranked._new_stored = frozenset(names), {}
+        ranked._names, ranked._new = frozenset(names), {}
         hashed = EventHash()
         assert hashed.extend(store._database, len(store._ids), last)
         data = race.snapshot()

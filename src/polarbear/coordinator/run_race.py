@@ -41,7 +41,6 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Event, Failed, Report
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Job, RunId
-from polarbear.racing.notes import make_attribution
 from polarbear.racing.planning import plan_retries
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
@@ -430,7 +429,7 @@ class SolverRace(Race):
             self._take(outcome)
         self._held.clear()
         for worker, keys in workers.items():
-            self.record(make_attribution(self.state, keys, worker))
+            self.record(self.state.ledger.attribute(keys, worker))
         self._save()
 
     def _drop_held(self) -> dict[str, str]:

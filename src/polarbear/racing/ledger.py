@@ -1,13 +1,14 @@
 """``Ledger``: the runs of a race and their cost; ``Limit`` and ``TrialRuns`` of an algorithm."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
-from polarbear.data.run import FAILED, Run
-from polarbear.racing.events import Failed
+from polarbear.data.run import FAILED, EncodedRun, Run
+from polarbear.racing.events import Failed, Hosted
 from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, key_of
 from polarbear.racing.run_sets import RunIdSet
@@ -117,6 +118,34 @@ class Ledger:
             self.spent = self.spent.plus(run.until - charged_from)
         if run.status in FAILED:
             self.failed.add(key)
+
+    def renumber(self, run: EncodedRun) -> EncodedRun | None:
+        """Return a run with the repetition number that rankings use; None if it does not count.
+
+        An extension has the number of the run that it extends. A requested run has number 0, even
+        if it replaces a failed one.
+        """
+        key = key_of(run)
+        if key in self.superseded:
+            return None
+        original = key._replace(repetition=self.extends.get(key, key.repetition))
+        return run._replace(
+            repetition=0 if original in self.ever_requested else original.repetition
+        )
+
+    def attribute(self, runs: Iterable[RunId], worker: tuple[tuple[str, str], ...]) -> Hosted:
+        """Return the event that records which worker process made these runs.
+
+        The first event of a worker also holds its details.
+
+        >>> ledger = Ledger(workers={(("host", "node-7"),): 1})
+        >>> [ledger.attribute([], (("host", f"node-{k}"),)).worker for k in (7, 8)]
+        [1, 2]
+        """
+        number = self.workers.get(worker)
+        if number is not None:
+            return Hosted(number, tuple(runs))
+        return Hosted(len(self.workers) + 1, tuple(runs), dict(worker))
 
     def fail(self, event: Failed) -> None:
         """Add the reason why a run failed."""

@@ -51,10 +51,8 @@ class Progress:
     # The runs of each round that is not decided yet.
     pending: dict[int, dict[RunId, PendingRun]] = field(default_factory=dict)
     n_asked: int = 0  # rounds that were requested
-    n_decisions: int = 0
-    n_rounds: int = 0  # decisions without those made again with all draws
+    n_rounds: int = 0  # rounds that were decided
     has_news: bool = False  # something changed that no decision has used yet
-    screened: bool = False  # the last decision used a screening fit with few draws
     decision_input: DecisionInput | None = None  # of the last decision
     ended: str | None = None  # why the race requests no further runs
     identity: Identified = field(default_factory=Identified)  # fingerprints behind the names

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Run
+from polarbear.data.run import Run, Status
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Decision, Forecast, Pair
 from polarbear.racing.events import (
@@ -240,7 +240,7 @@ def apply(state: State, event: Event) -> None:
 def _enter(state: State, algorithm: str) -> None:
     """Let an algorithm take part in the race, with its relation to all others undecided."""
     question, n_times = state.setup.question, len(state.setup.times)
-    came_back = state.members.enter(algorithm, is_late=state.progress.n_decisions > 0)
+    came_back = state.members.enter(algorithm, is_late=state.progress.n_rounds > 0)
     state.pairs.enter(algorithm, question.undecided(state.members.racing, n_times))
     state.members.verdicts.clear()  # they were relative to other rivals
     state.pool.enter(algorithm)
@@ -339,7 +339,7 @@ def _settle(state: State, key: RunId, run: PendingRun) -> None:
     success = run.has_value and not run.failed
     first_batch = state.setup.budget.batch[0]
     state.members.count_run(key.algorithm, first_batch, failed=run.failed, success=success)
-    if run.until < run.horizon:
+    if run.until < run.horizon and run.status == Status.CUT:
         state.pool.not_extendable.add((key.algorithm, key.instance))
     state.pool.observe(key, run.until, run.status)
 
@@ -393,8 +393,7 @@ def _decide(state: State, event: Decided) -> None:
     """Apply a decision to the state: eliminations, undecided pairs, forecasts, next batch size."""
     progress, decision = state.progress, event.decision
     progress.decision_input = DecisionInput(event.round, state.rated())
-    is_again = progress.screened and not progress.has_news and event.round not in progress.pending
-    progress.n_rounds += not is_again
+    progress.n_rounds += 1
     progress.n_asked = max(progress.n_asked, event.round + 1)  # later runs are of the next round
     for key, run in progress.pending.pop(event.round, {}).items():
         state.pool.restore(key, run.before)
@@ -407,8 +406,6 @@ def _decide(state: State, event: Decided) -> None:
     if not state.setup.endless and not state.pool.unused:
         state.pool.note_end()
     state.pairs.decide(decision)
-    progress.screened = event.screening
-    progress.n_decisions += 1
     if not state.pairs.open:
         _cancel(state, list(progress.run_ids()), event.round)
     progress.has_news = bool(progress.pending) or bool(decision.returning)

@@ -21,7 +21,7 @@ from polarbear.inference.e_values import preference_evidence
 from polarbear.inference.verdicts import Kind, Verdict
 from polarbear.racing.budget import check_fields, is_between, is_margin, is_whole_number
 from polarbear.racing.decisions import Decision, Forecast, Open, Pair, pair
-from polarbear.racing.forecast import LeadDraws, count_instances_needed, forecast_quantiles
+from polarbear.racing.forecast import Leads, Routes, count_more, forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.selection.preferences import Linear, Weights
 
@@ -167,10 +167,7 @@ class Choice(Question):
                 pairs |= {pair(name, one): bits for one in chosen}
         forecast, needed = self._forecast(posterior, rankings, open_, log_k, weights)
         return Decision(
-            tuple(
-                Open(*both, times, needed.get(both, np.inf))
-                for both, times in sorted(pairs.items())
-            ),
+            Open.list_all(pairs, needed),
             view.budget.batch_after(len(rankings.instances)),
             verdicts=tuple(_derive_verdicts(names, open_, choice.chosen)),
             chosen=tuple(chosen),
@@ -185,23 +182,20 @@ class Choice(Question):
         log_k: Floats,
         weights: Floats,
     ) -> tuple[Forecast | None, dict[Pair, float]]:
-        """Return the forecast of the race, and the median instances each undecided pair needs."""
-        pairs_at = np.argwhere(open_)
-        leads = LeadDraws.from_posterior(posterior, rankings, pairs_at)
+        """Return the forecast of the race, and the instances that each undecided pair needs."""
+        leads = Leads.of(posterior, rankings, weights)
         if leads is None:
             return None, {}
-        lead = np.einsum("dtk,t->dk", leads.draws, weights)
-        n_instances = leads.n_instances[weights > 0].min(axis=0)
-        z = np.sqrt(2 * (log_k[pairs_at[:, 0], pairs_at[:, 1]] + 1))
-        distance = lead + equivalence_margin(self.epsilon)
-        more = np.maximum(count_instances_needed(n_instances, lead.std(axis=0), z, distance), 0.0)
-        names = posterior.algorithms
-        median = {
-            pair(names[i], names[j]): float(needed)
-            for (i, j), needed in zip(pairs_at.tolist(), np.median(more, axis=0), strict=True)
-        }
-        runs = more.sum(axis=1) + more.max(axis=1) * self.size
-        return Forecast(forecast_quantiles(more.max(axis=1)), forecast_quantiles(runs)), median
+        t = ((leads.mean + equivalence_margin(self.epsilon)) / leads.spread)[0]
+        z = np.sqrt(2 * (log_k + 1))
+
+        def find_routes(shift: float) -> Routes:
+            return Routes(np.full(t.shape, np.inf), count_more(t + shift, leads.instances[0], z))
+
+        pairs, names = np.argwhere(open_).tolist(), posterior.algorithms
+        forecast, needed = forecast_pairs(pairs, find_routes)
+        keys = (pair(names[i], names[j]) for i, j in pairs)
+        return forecast, dict(zip(keys, needed, strict=True))
 
 
 class Chosen(NamedTuple):

@@ -24,8 +24,9 @@ from polarbear.inference.replacing import compare_on_stretches, find_chances, fi
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import check_fields, check_width, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair, pair
+from polarbear.racing.forecast import forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
-from polarbear.racing.questions.replacements import Shown, drop_replaceable, forecast_pairs
+from polarbear.racing.questions.replacements import Shown, drop_replaceable
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
@@ -134,7 +135,7 @@ class ParetoSet(Question):
         heirs = drop_replaceable(shown, racing, before)
         open_pairs = self._find_open_pairs(view, code, shown, heirs)
         rated = [both for both in open_pairs if both[0] in code and both[1] in code]
-        forecast, needed = forecast_pairs(shown, [(code[a], code[b]) for a, b in rated], len(names))
+        forecast, needed = forecast_pairs([(code[a], code[b]) for a, b in rated], shown.find_routes)
         verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
         if not self.classes:
             present = [name for name in names if name in view.members]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from polarbear.inference.replacing import LIKELY_Z, PairEvidence
-from polarbear.racing.decisions import Forecast, Shares
+from polarbear.racing.decisions import Shares
+from polarbear.racing.forecast import Routes, count_more
 
 if TYPE_CHECKING:
     from polarbear.inference.dominance import Bools, Floats
@@ -100,6 +101,31 @@ class Shown:
         share = np.maximum(np.min(weakest, axis=0) / self.log_k, 0.0)
         return np.where(self.replaces.all(axis=0), np.maximum(share, 1.0), np.minimum(share, 0.99))
 
+    def find_routes(self, shift: float) -> Routes:
+        """Return how many more instances each pair takes, in the class that takes the most.
+
+        A bet on a mean of t standard errors has reached K when t is about sqrt(2 (ln K + 1)).
+        ``shift`` is added to each t.
+        """
+        routes = [self._find_routes_in(one, shift) for one in range(len(self.evidence))]
+        return Routes(*np.max(routes, axis=0))
+
+    def _find_routes_in(self, c: int, shift: float) -> Routes:
+        """Return how many more instances each pair takes in a class."""
+        one, z = self.evidence[c], np.sqrt(2 * (self.log_k + 1))
+        no_worse = count_more(one.t_no_worse + shift, one.instances, z)
+        better = count_more(one.t_better + shift, one.on_all_times, z)
+        replace = np.maximum(
+            np.where(self.no_worse[c], 0.0, no_worse).max(axis=0),
+            np.where(self.better[c], 0.0, better),
+        )
+        np.fill_diagonal(replace, np.inf)
+        enough = np.sqrt(2 * (self.level + 1))
+        tie = count_more(one.t_no_worse + shift, one.instances, enough).max(axis=0)
+        ahead = count_more(one.lead + shift, one.instances, LIKELY_Z).min(axis=0)
+        settle = np.minimum(np.maximum(tie, tie.T), np.maximum(ahead, ahead.T))
+        return Routes(replace, np.minimum(settle, np.minimum(replace, replace.T)))
+
 
 def drop_replaceable(shown: Shown, racing: Bools, replaced_by: Mapping[int, int]) -> dict[int, int]:
     """Return the dropped algorithms with who replaces each, among those that stay.
@@ -139,53 +165,3 @@ def drop_replaceable(shown: Shown, racing: Bools, replaced_by: Mapping[int, int]
         else:
             stays[k] = True
     return heirs
-
-
-def forecast_pairs(
-    shown: Shown, pairs: list[tuple[int, int]], n: int
-) -> tuple[Forecast | None, list[float]]:
-    """Return the forecast of a race, and how many more instances each open pair takes.
-
-    A mean payoff of t standard errors after P instances has t sqrt(Q / P) after Q. It is shown when
-    that is about sqrt(2 (ln K + 1)), so after Q = P 2 (ln K + 1) / t^2 instances. t itself has a
-    standard error of 1, which gives the interval.
-    """
-    if not pairs:
-        return None, []
-    quantiles = []
-    for shift in (1.28, 0.0, -1.28):
-        routes = [_instances_needed(shown, one, shift) for one in range(len(shown.evidence))]
-        replace, settle = (np.max([route[k] for route in routes], axis=0) for k in (0, 1))
-        leaves = replace.min(axis=0)  # when some rival replaces the algorithm of a column
-        needed = [min(settle[i, j], leaves[i], leaves[j]) for i, j in pairs]
-        longest = np.zeros(n)
-        for (i, j), more in zip(pairs, needed, strict=True):
-            longest[[i, j]] = np.maximum(longest[[i, j]], more)
-        quantiles.append((max(needed), float(longest.sum()), needed))
-    low, middle, high = quantiles
-    return (
-        Forecast((low[0], middle[0], high[0]), (low[1], middle[1], high[1])),
-        [float(more) for more in middle[2]],
-    )
-
-
-def _instances_needed(shown: Shown, c: int, shift: float) -> tuple[Floats, Floats]:
-    """Return how many more instances (n, n) take the proof that row replaces column, and the pair.
-
-    ``shift``: what is added to each statistic.
-    """
-    one = shown.evidence[c]
-
-    def more(t: Floats, n: Floats, z: Floats | float) -> Floats:
-        total = np.where(t + shift > 0, n * (z / np.maximum(t + shift, 1e-9)) ** 2, np.inf)
-        return np.maximum(total - n, 0.0)
-
-    z = np.sqrt(2 * (shown.log_k + 1))
-    no_worse = np.where(shown.no_worse[c], 0.0, more(one.t_no_worse, one.instances, z))
-    better = np.where(shown.better[c], 0.0, more(one.t_better, one.on_all_times, z))
-    replace = np.maximum(no_worse.max(axis=0), better)
-    np.fill_diagonal(replace, np.inf)
-    tie = more(one.t_no_worse, one.instances, np.sqrt(2 * (shown.level + 1))).max(axis=0)
-    ahead = more(one.lead, one.instances, LIKELY_Z).min(axis=0)
-    settle = np.minimum(np.maximum(tie, tie.T), np.maximum(ahead, ahead.T))
-    return replace, np.minimum(settle, np.minimum(replace, replace.T))
