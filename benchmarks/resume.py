@@ -73,7 +73,7 @@ def keep(where):
         last = store.n_events
         if (kept := read_snapshot(store._database)) is not None and kept.last == last:
             return {"bytes": len(kept.data)}
-        race = Race.from_events(store.read_facts(last), keep=False, stored=StoredRuns(lambda _: ()))
+        race = Race.from_events(store.read_facts(last), stored=StoredRuns(lambda _: ()))
         state, ranked = race.state, race._ranked_runs
         names, n = state.members.present(), len(state.pool.order)
         shape = len(state.setup.times), n * len(names)

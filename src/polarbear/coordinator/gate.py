@@ -11,7 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import escape_text, format_count, format_duration, format_list, format_time
+from polarbear._text import (
+    align_columns,
+    escape_text,
+    format_count,
+    format_duration,
+    format_list,
+    format_time,
+)
 from polarbear.coordinator.resume import ChangedSetupError
 from polarbear.coordinator.run_race import SolverRace, race
 from polarbear.data.rankings import rank
@@ -208,9 +215,8 @@ class Gate:
         return [*filter(None, sentences)]
 
     def __str__(self) -> str:
-        lines = [f"{self.answer}: {self.guarantee}", f"  {self._cost()}"]
-        lines += [f"  {remark}" for remark in self._list_remarks()]
-        return "\n".join([*lines, self._table()])
+        lines = [self._cost(), *self._list_remarks(), *align_columns(self._list_rows()).split("\n")]
+        return "\n  ".join([f"{self.answer}: {self.guarantee}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields of the result as a dictionary of numbers and text, for JSON.
@@ -229,17 +235,11 @@ class Gate:
         >>> print(Gate(verdict, (), 9, Spent(18, 1.0), "resolved").markdown()[:32])
         ### No regression gate: **pass**
         """
-        rows = [
-            f"| {format_time(one.time, self.verdict.clock)} | {one.wins:g} | {one.ties:g} | "
-            f"{one.losses:g} | {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f}) |"
-            for one in self.times
-        ]
-        head = (
-            "| time | new wins | ties | old wins | P(new wins) (bounds) |\n|---|---|---|---|---|\n"
-        )
+        rows = [f"| {' | '.join(row)} |" for row in self._list_rows()]
+        rows.insert(1, "|---|---|---|---|---|")
         text = f"### No regression gate: **{self.answer}**\n\n{self.guarantee}\n\n{self._cost()}.\n"
         text += "".join(f"\n{remark}\n" for remark in self._list_remarks())
-        return text + (f"\n{head}" + "\n".join(rows) + "\n" if rows else "")
+        return text + ("\n" + "\n".join(rows) + "\n" if self.times else "")
 
     def _cost(self) -> str:
         return (
@@ -248,14 +248,14 @@ class Gate:
             f"{format_duration(self.spent.time, self.verdict.clock)}"
         )
 
-    def _table(self) -> str:
-        lines = [f"  {'time':>12}  {'new wins':>8}  {'ties':>6}  {'old wins':>8}  P(new wins)"]
-        lines += [
-            f"  {format_time(one.time, self.verdict.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
-            f"{one.losses:>8g}  {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f})"
-            for one in self.times
-        ]
-        return "\n".join(lines)
+    def _list_rows(self) -> list[list[str]]:
+        """Return the head and the rows of a table with the comparison at each time."""
+        rows = [["time", "new wins", "ties", "old wins", "P(new wins) (bounds)"]]
+        for one in self.times:
+            counts = (f"{number:g}" for number in (one.wins, one.ties, one.losses))
+            chance = f"{one.estimate:.2f} ({one.low:.2f} to {one.high:.2f})"
+            rows.append([format_time(one.time, self.verdict.clock), *counts, chance])
+        return rows
 
 
 def gate(

@@ -90,20 +90,22 @@ def plan_retries(state: State, failed: Collection[RunId] = ()) -> Asked | None:
     ``failed``: runs that failed as well, but have not been told.
     """
     pending = state.progress.pending.get(state.progress.current, {})
-    again = [
-        key
+    again = {
+        key: run
         for key, run in pending.items()
         if (run.failed or key in failed)
         and _count_attempts(state, key) < state.setup.budget.retries
-    ]
-    again.sort(key=lambda key: (state.pool.used[key.instance], key))
+    }
     runs = [
         PlannedRun(
-            _next_attempt(state, key), run.horizon, state.ledger.extends.get(key), run.before
+            _next_key(state, *key[:2], key.repetition + 1),
+            run.horizon,
+            state.ledger.extends.get(key),
+            run.before,
         )
-        for key in again
-        for run in (pending[key],)
+        for key, run in again.items()
     ]
+    runs = _by_instance(state, runs)
     asked = _cut_to_limits(state, runs, state.progress.current) if runs else None
     return asked if isinstance(asked, Asked) else None
 
@@ -250,18 +252,9 @@ def _last_time(state: State, times: int) -> float:
     return state.setup.times[times.bit_length() - 1]
 
 
-def _next_key(state: State, algorithm: str, instance: str) -> RunId:
-    """Return the id of the next run of an algorithm on an instance."""
-    return _unused(state, RunId(algorithm, instance, 0))
-
-
-def _next_attempt(state: State, key: RunId) -> RunId:
-    """Return the id of the next attempt at a run, skipping repetition numbers in use."""
-    return _unused(state, key._replace(repetition=key.repetition + 1))
-
-
-def _unused(state: State, key: RunId) -> RunId:
-    """Return a run's id, with the next free repetition number if that id is in use."""
+def _next_key(state: State, algorithm: str, instance: str, repetition: int = 0) -> RunId:
+    """Return the id of the next run of an algorithm on an instance, from a repetition number on."""
+    key = RunId(algorithm, instance, repetition)
     while key in state.ledger.arrived or key in state.ledger.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
@@ -274,23 +267,26 @@ def _cut_to_limits(
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """
-    budget, (n_runs, time) = state.setup.budget, state.ledger.requested
+    budget, requested = state.setup.budget, state.ledger.requested
     jobs: list[Job] = []
     requested_by = dict(state.ledger.requested_by)
+    exceeded: str | _Exhausted | None = None
     for _, group in groupby(planned, key=lambda run: run.key.instance):
         runs = list(group)
-        costs = [run.horizon - state.charged_from(run.extends, run.before) for run in runs]
-        for run, cost in zip(runs, costs, strict=True):
-            name = run.key.algorithm
-            own_runs, own_time = requested_by.get(name, (0, 0.0))
-            requested_by[name] = Spent(own_runs + 1, own_time + cost)
+        for run in runs:
+            name, cost = (
+                run.key.algorithm,
+                run.horizon - state.charged_from(run.extends, run.before),
+            )
+            requested = requested.plus(cost)
+            requested_by[name] = requested_by.get(name, Spent()).plus(cost)
             if not state.members.limits.get(name, Limit()).allows(requested_by[name]):
-                return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
-        n_runs += len(runs)
-        time += sum(costs)
-        if budget.runs is not None and n_runs > budget.runs:
-            return Asked(tuple(jobs), round_) if jobs else "budget of runs spent"
-        if budget.time is not None and time > budget.time:
-            return Asked(tuple(jobs), round_) if jobs else "budget of time spent"
+                exceeded = exceeded or _Exhausted(name)
+        if not Limit(budget.runs, None).allows(requested):
+            exceeded = exceeded or "budget of runs spent"
+        if not Limit(None, budget.time).allows(requested):
+            exceeded = exceeded or "budget of time spent"
+        if exceeded:
+            return Asked(tuple(jobs), round_) if jobs else exceeded
         jobs += [job(state.setup.seed, *run[:3]) for run in runs]
     return Asked(tuple(jobs), round_)

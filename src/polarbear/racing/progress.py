@@ -71,11 +71,6 @@ class Progress:
         """Yield the ids of all runs of undecided rounds."""
         return (key for runs in self.pending.values() for key in runs)
 
-    def find(self, key: RunId) -> dict[RunId, PendingRun]:
-        """Return the runs of the first undecided round that has a run; none if no round has it."""
-        return next((runs for runs in self.pending.values() if key in runs), {})
-
     def round_of(self, key: RunId) -> int:
-        """Return the number of the first round whose decision uses a run that arrives now."""
-        rounds = [round_ for round_, runs in self.pending.items() if key in runs]
-        return rounds[0] if rounds else self.current
+        """Return the first undecided round that has a run; else the one that is decided next."""
+        return next((number for number, runs in self.pending.items() if key in runs), self.current)

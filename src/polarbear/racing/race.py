@@ -151,19 +151,18 @@ class Race:
         events: Iterable[Event],
         *,
         question: Question | None = None,
-        keep: bool = True,
         stored: StoredRuns | None = None,
     ) -> Self:
         """Restore a race from its events, in the state after the last of them.
 
         ``question``: one of your own, or with a function that makes posteriors; events have only
-        their names. ``keep=False`` does not keep the events, which are in a store. ``stored``: the
-        runs of the events lack trajectories, which it loads. With a snapshot, the events are the
-        first one and those after the snapshot.
+        their names. ``stored``: the events are not kept, as they are in a store, and their runs
+        lack trajectories, which it loads. With a snapshot, the events are the first one and those
+        after the snapshot.
         """
         race: Self | None = None
         for race, _ in cls._restore(events, stored, question):
-            if not keep:
+            if stored is not None:
                 race.forget()
         if race is None:
             raise DataError("got no events: expected those of a race, the first of type Started")

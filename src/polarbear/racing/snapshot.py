@@ -10,26 +10,23 @@ snapshot is ever executed.
 """
 
 import json
+import zipfile
 from collections.abc import Mapping
 from dataclasses import fields
+from io import BytesIO
 from itertools import accumulate, pairwise
-from math import prod
-from struct import Struct
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.inference.archive import pack_arrays, read_arrays
 from polarbear.racing.codec import from_plain, to_plain
 from polarbear.racing.events import Started
 from polarbear.racing.incremental_rankings import IncrementalRankings, LoadRuns
 from polarbear.racing.state import State, start_state
 
-VERSION = 1
-"""The number of the layout of snapshots; a snapshot with another number is not used."""
-
-_HEADER = Struct("<qq")
-_DTYPES = frozenset({"|i1", "<i2", "<i4", "<i8", "<f8"})
+KIND, VERSION = "snapshot of a race", 1
 _AS_ARRAYS = frozenset({"used", "observed_until"})
 """The fields of the pool that are arrays here, or follow from others."""
 
@@ -38,18 +35,16 @@ def encode_snapshot(state: State, rankings: IncrementalRankings) -> bytes:
     """Return the state and the rankings of a race as bytes."""
     ranked, arrays = rankings.to_plain(state.pool.used)
     observed, times = _observed_to_arrays(state)
-    arrays |= times
-    arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))  # so all are aligned
     plain = {
+        "kind": KIND,
+        "version": VERSION,
         "state": {part.name: _part_to_plain(getattr(state, part.name)) for part in fields(state)},
         "rankings": ranked,
         "observed": observed,
-        "arrays": [(name, array.dtype.str, array.shape) for name, array in arrays.items()],
     }
-    text = json.dumps(plain).encode()
-    text += b" " * (-len(text) % 8)
-    parts = (np.ascontiguousarray(array).data.cast("B") for array in arrays.values() if array.size)
-    return b"".join([_HEADER.pack(VERSION, len(text)), text, *parts])
+    buffer = BytesIO()
+    pack_arrays(buffer, json.dumps(plain), arrays | times, zipfile.ZIP_STORED)
+    return buffer.getvalue()
 
 
 class StoredRuns(NamedTuple):
@@ -74,12 +69,7 @@ def decode_snapshot(data: bytes, started: Started, rankings: IncrementalRankings
 
     Raises an error if the bytes are not a snapshot of such a race.
     """
-    version, size = _HEADER.unpack_from(data)
-    if version != VERSION:
-        raise ValueError(f"a snapshot of version {version}, this program has {VERSION}")
-    start = _HEADER.size + size
-    plain = json.loads(data[_HEADER.size : start])
-    arrays = _read_arrays(data, start, plain["arrays"])
+    plain, arrays = read_arrays(BytesIO(data), KIND, VERSION)
     state = start_state(started)
     for name, kind in get_type_hints(State).items():
         setattr(state, name, from_plain(kind, plain["state"][name]))
@@ -94,20 +84,6 @@ def _part_to_plain(part: Any) -> dict[str, Any]:
     """Return a part of the state as plain values, without what is stored as arrays."""
     names = [one.name for one in fields(part) if one.name not in _AS_ARRAYS]
     return {name: to_plain(getattr(part, name)) for name in names}
-
-
-def _read_arrays(data: bytes, start: int, listed: Any) -> dict[str, NDArray[Any]]:
-    """Return arrays by name, from the bytes after ``start``; their types and sizes are checked."""
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, dtype, shape in listed:
-        if dtype not in _DTYPES or any(length < 0 for length in shape):
-            raise ValueError(f"an array of type {dtype} and shape {shape}")
-        count = prod(shape)
-        arrays[name] = np.frombuffer(data, dtype, count, start if count else 0).reshape(shape)
-        start += arrays[name].nbytes
-    if start != len(data):
-        raise ValueError("the arrays do not end where the snapshot ends")
-    return arrays
 
 
 def _observed_to_arrays(state: State) -> tuple[list[str], dict[str, NDArray[Any]]]:

@@ -318,7 +318,7 @@ def _request(state: State, job: Job, round_: int) -> None:
 def _receive(state: State, run: Run) -> None:
     """Add a run that has arrived, requested or imported, to the state."""
     key, ledger = key_of(run), state.ledger
-    pending = state.progress.find(key)
+    pending = state.progress.pending.get(state.progress.round_of(key), {})
     before = pending[key].before if key in pending else 0.0
     ledger.receive(run, state.charged_from(ledger.extends.get(key), before))
     state.progress.wanted.pop(key, None)

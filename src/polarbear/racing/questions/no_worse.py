@@ -10,6 +10,7 @@ What is worse, and what shows it, is said in :mod:`polarbear.inference.replacing
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -176,17 +177,14 @@ def find_proven_margin(question: NoWorse, tables: PairTables, shares: Shares) ->
 
     With the certainty of the question, the algorithm is nowhere worse by more than that.
     """
-    margins = [round(0.01 * k, 2) for k in range(1, 50)]
+    margins = [k / 100 for k in range(1, 50)]
 
     def passes(margin: float) -> bool:
         asked = replace(question, margin=margin)
         return judge(asked, tables, tables.count_all(), shares) == ["passed"]
 
-    low, high = 0, len(margins)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passes(margins[middle]) else (middle + 1, high)
-    return margins[low] if low < len(margins) else None
+    least = bisect_left(margins, True, key=passes)
+    return margins[least] if least < len(margins) else None
 
 
 def find_provable(question: NoWorse, n: int, shares: Shares) -> tuple[float | None, float | None]:
@@ -222,13 +220,13 @@ def find_decisive_instances(
     passed = kind == "passed"
     closest = int(np.argmin(evidence.t_no_worse[:, 0, 0]))
     order = np.argsort(tables.leads[closest] * (-1 if passed else 1), kind="stable")
-    low, high = 1, len(order)
-    while low < high:
-        middle = (low + high) // 2
-        rest = [one[order[middle:]].sum(axis=0, keepdims=True) for one in tables.cells]
-        stays = judge(question, tables, rest, shares) == [kind]
-        low, high = (middle + 1, high) if stays else (low, middle)
-    return tuple(tables.instances[k] for k in sorted(order[:low].tolist()))
+
+    def changes(n_removed: int) -> bool:
+        rest = [one[order[n_removed:]].sum(axis=0, keepdims=True) for one in tables.cells]
+        return judge(question, tables, rest, shares) != [kind]
+
+    fewest = 1 + bisect_left(range(1, len(order)), True, key=changes)
+    return tuple(tables.instances[k] for k in sorted(order[:fewest].tolist()))
 
 
 def estimate_win_probability(

@@ -163,7 +163,7 @@ class ParetoSet(Question):
         )
         heaviest, shares = view.heaviest or 1.0, view.find_shares(plain=not self.classes)
         return Shown.of(
-            tuple(compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts),
+            [compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts],
             log_k,
             self.certainty,
             shares,
@@ -189,9 +189,9 @@ class ParetoSet(Question):
             if i in heirs or j in heirs or settled[i, j]:
                 continue
             i, j = (i, j) if proof[i, j] >= proof[j, i] else (j, i)
-            bits = 0 if all(one[i, j] for one in shown.better) else all_times
+            bits = 0 if shown.better[:, i, j].all() else all_times
             for k, stretch in enumerate(stretches):
-                if not all(one[k, i, j] for one in shown.no_worse):
+                if not shown.no_worse[:, k, i, j].all():
                     bits |= (1 << stretch.stop) - (1 << stretch.start)
             open_pairs[a, b] = bits or all_times
         return open_pairs
