@@ -43,11 +43,13 @@ def test_a_crossing_needs_one_time_each_and_strictness_all():
 def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
     # 1 is behind 0 for sure soon; 0 and 2 differ by a hair.
     both = leads([2.0, 2.0, 0.8], [0.3, 0.3, 0.3])
-    forecast, need = forecast_pairs([(0, 1), (0, 2)], lambda shift: routes(both, shift=shift))
-    assert need[0] < need[1]
+    pairs = [("a", "b"), ("a", "c"), ("a", "without runs")]
+    forecast, need = forecast_pairs(pairs, "abc", lambda shift: routes(both, shift=shift))
+    soon, late = need.values()
+    assert soon < late
     low, middle, high = forecast.instances
-    assert low < middle == need[1] < high
-    assert forecast.runs[1] == need[0] + 2 * need[1]
+    assert low < middle == late < high
+    assert forecast.runs[1] == soon + 2 * late
     assert "more instances" in str(forecast)
 
 

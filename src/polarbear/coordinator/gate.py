@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from os import PathLike
 from typing import Any, Literal
@@ -42,7 +42,7 @@ from polarbear.racing.questions.no_worse import (
     find_provable,
     find_proven_margin,
 )
-from polarbear.racing.state import State
+from polarbear.racing.status import RunCounts
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Solver
 
@@ -52,6 +52,7 @@ Answer = Literal["pass", "fail", "undecided"]
 
 ANSWERS: Mapping[str, Answer] = {"passed": "pass", "failed": "fail", "undecided": "undecided"}
 ADVICE = "Is the last budget long enough for a first value, and does the pattern match its line?"
+NO_RUNS = RunCounts({}, {}, {}, {})
 EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
 
 
@@ -77,29 +78,6 @@ class AtTime:
 
 
 @dataclass(frozen=True)
-class FailedRuns:
-    """The number of failed runs of a version, of all its runs, and the most frequent reason.
-
-    A run without a value counts as failed if its version has never reported one.
-
-    >>> FailedRuns(2, 16, "no `licence`").describe("new")
-    "2 of 16 runs of the new version failed; most frequent reason: `no 'licence'`"
-    """
-
-    failed: int
-    runs: int
-    why: str
-
-    def describe(self, version: str) -> str:
-        """Return a line on the failed runs, with the reason quoted for Markdown; "" if none."""
-        if not self.failed:
-            return ""
-        why = escape_text(" ".join(self.why.split())).replace("`", "'")
-        failed = f"{self.failed:,} of {format_count(self.runs, 'run')} of the {version} version"
-        return f"{failed} failed; most frequent reason: `{why}`"
-
-
-@dataclass(frozen=True)
 class Gate:
     """The result of :func:`gate`: whether the new version of a solver is no worse than the old.
 
@@ -114,8 +92,8 @@ class Gate:
         The cost: instances, and the number and the time of all runs.
     ended
         Why no more runs were made.
-    failures
-        The failed runs of each version, "old" and "new".
+    runs
+        The runs of each version, "old" and "new": made and failed, and why.
     proven_margin
         The smallest margin by which the new version is shown to be worse nowhere; None if none is.
     provable
@@ -125,7 +103,7 @@ class Gate:
     Examples
     --------
     >>> undecided = Verdict("new", "undecided", margin=0.1, certainty=0.95)
-    >>> gate = Gate(undecided, (), 12, Spent(24, 2.5), "deadline", {}, 0.27, (12, 0.83, 0.11))
+    >>> gate = Gate(undecided, (), 12, Spent(24, 2.5), "deadline", NO_RUNS, 0.27, (12, 0.83, 0.11))
     >>> print(gate.guarantee)
     The question is not settled (deadline): more instances are needed.
     >>> print(gate.describe_proof())
@@ -138,7 +116,7 @@ class Gate:
     instances: int
     spent: Spent
     ended: str
-    failures: Mapping[str, FailedRuns] = field(default_factory=dict)
+    runs: RunCounts = NO_RUNS
     proven_margin: float | None = None
     provable: tuple[int, float | None, float | None] | None = None
 
@@ -185,6 +163,14 @@ class Gate:
         sure = f"with probability {POWER:g}"
         return f"{text} {format_count(n, 'instance')} can show {passes}, and {fails} ({sure})."
 
+    def _describe_failures(self, version: str) -> str:
+        """Return a sentence on the failed runs, with reasons quoted for Markdown; "" if none."""
+        if not self.runs.failed.get(version):
+            return ""
+        why = escape_text(" ".join(self.runs.why.get(version, "").split())).replace("`", "'")
+        made = format_count(self.runs.made.get(version, 0), "run")
+        return f"{self.runs.failed[version]:,} of {made} of the {version} version failed: `{why}`"
+
     def _describe_robustness(self) -> str:
         """Return a sentence on the instances that the answer depends on; "" if undecided."""
         decisive = self.verdict.decisive
@@ -208,7 +194,7 @@ class Gate:
         """Return the sentences that follow the cost in the text and in the summary."""
         sentences = [
             self.describe_proof(),
-            *(one.describe(name) for name, one in self.failures.items()),
+            *map(self._describe_failures, (OLD, NEW)),
             self._describe_robustness(),
             self._describe_missing_values(),
         ]
@@ -376,20 +362,10 @@ def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
         len(runs.instances),
         result.spent,
         ended=result.ended or "",
-        failures=_count_failures(result.state),
+        runs=result.status.runs,
         proven_margin=proven,
         provable=provable,
     )
-
-
-def _count_failures(state: State) -> dict[str, FailedRuns]:
-    """Return the number of failed runs of each version, with the most frequent reason."""
-    failures: dict[str, FailedRuns] = {}
-    for name in (OLD, NEW):
-        numbers = {one.why: one.runs.total() for one in state.ledger.reasons.get(name, {}).values()}
-        why = max(numbers, key=numbers.__getitem__, default="")
-        failures[name] = FailedRuns(sum(numbers.values()), state.ledger.n_runs[name], why)
-    return failures
 
 
 def _count_ties_without_value(runs: Runs, grid: Floats) -> Floats:

@@ -27,7 +27,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, NamedTuple, Self, TextIO
+from typing import Any, Self, TextIO
 
 from numpy.typing import ArrayLike
 
@@ -65,14 +65,6 @@ PROGRESS_SECONDS = 0.2
 """The least time between two calls of the progress function without news."""
 
 Watch = Callable[[RaceStatus], None]
-
-
-class RatedRound(NamedTuple):
-    """The decision for which it was found what to run, and the answer."""
-
-    rounds: int = 0
-    ended: bool = False
-    best: Best = ()
 
 
 def race(
@@ -188,7 +180,9 @@ class SolverRace(Race):
     """
 
     _shows_best = True  # whether a status has what to run now
-    _rated, _next_fit = RatedRound(), 0.0
+    _best: Best = ()  # what to run, as found last
+    _rated = 0, False  # the number of rounds then, and whether the race had ended
+    _next_fit = 0.0
 
     def attach(self, setup: Setup, store: Store | None, executor: Any, watch: Watch | None) -> Self:
         """Give the race its solvers and instances, a store, workers and a progress function."""
@@ -226,7 +220,7 @@ class SolverRace(Race):
         """The status of the race, with what to run now if that was found for a recent decision."""
         status = super().status
         present = {*status.pareto}  # some may have left since
-        rows = [tuple(one for one in row if one[0] in present) for row in self._rated.best]
+        rows = [tuple(one for one in row if one[0] in present) for row in self._best]
         return replace(status, answer=status.answer._replace(best=tuple(rows) if all(rows) else ()))
 
     # Changing the race
@@ -353,15 +347,15 @@ class SolverRace(Race):
         Decisions need no posterior. One is fitted at the end, and before as long as that takes a
         twentieth of the time.
         """
-        rated = RatedRound(self.rounds, self.ended is not None)
+        rated = self.rounds, self.ended is not None
         is_seen = self._watch is not None or self._store is not None
-        if not (self._shows_best and is_seen and self.rounds) or rated[:2] == self._rated[:2]:
+        if not (self._shows_best and is_seen and self.rounds) or rated == self._rated:
             return
         start = time.monotonic()
-        if rated.ended or start >= self._next_fit:
+        if self.ended or start >= self._next_fit:
             with suppress(PolarBearError):
-                best = super().status.with_best(self.posterior).answer.best
-                self._rated = rated._replace(best=best)
+                self._best = super().status.with_best(self.posterior).answer.best
+                self._rated = rated
             end = time.monotonic()
             self._next_fit = end + 20 * (end - start)
 

@@ -8,7 +8,7 @@ z, which takes
 t itself has a standard error of 1, which gives the interval of a forecast.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Floats
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.decisions import Forecast
+from polarbear.racing.decisions import Forecast, Pair, pair
 
 MAX_FORECAST_DRAWS = 200
 """The number of posterior draws that a forecast uses."""
@@ -44,16 +44,19 @@ class Routes(NamedTuple):
 
 
 def forecast_pairs(
-    pairs: Sequence[tuple[int, int]], find_routes: Callable[[float], Routes]
-) -> tuple[Forecast | None, list[float]]:
+    pairs: Iterable[Pair], names: Sequence[str], find_routes: Callable[[float], Routes]
+) -> tuple[Forecast | None, dict[Pair, float]]:
     """Return the forecast of a race, and how many more instances each open pair takes.
 
-    ``find_routes``: returns the routes if a number is added to each t. A pair closes when it is
-    settled, or when one of the two algorithms is eliminated.
+    Pairs without one of the ``names`` are left out. ``find_routes``: returns the routes of these
+    names if a number is added to each t. A pair closes when it is settled, or when one of the two
+    algorithms is eliminated.
     """
-    if not pairs:
-        return None, []
-    first, second = np.array(pairs).T
+    code = {name: k for k, name in enumerate(names)}
+    rated = [(a, b) for a, b in pairs if a in code and b in code]
+    if not rated:
+        return None, {}
+    first, second = np.array([[code[a], code[b]] for a, b in rated]).T
     looks: list[tuple[float, float, list[float]]] = []
     for shift in SHIFTS:
         replaced, settled = find_routes(shift)
@@ -65,7 +68,7 @@ def forecast_pairs(
         looks.append((float(needed.max()), float(longest.sum()), needed.tolist()))
     low, middle, high = looks
     quantiles = Forecast((low[0], middle[0], high[0]), (low[1], middle[1], high[1]))
-    return quantiles, middle[2]
+    return quantiles, {pair(*both): n for both, n in zip(rated, middle[2], strict=True)}
 
 
 class Leads(NamedTuple):

@@ -5,6 +5,7 @@ A race that is read from its store uses the model with which it was run. Options
 contains code, and a name in a store is never imported.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -12,13 +13,14 @@ from typing import Any, Protocol, Self
 
 from polarbear.data.positions import check_tolerances
 from polarbear.data.rankings import Rankings, check_ties
-from polarbear.errors import DataError
+from polarbear.errors import DataError, DataWarning, FitWarning
 from polarbear.inference.fit import RANKING_OPTIONS, check_keywords
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.priors.by_name import BY_NAME, make_prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.prior import Prior
+from polarbear.racing.jobs import derive_seed
 
 
 class Fit(Protocol):
@@ -185,6 +187,19 @@ class Model:
         """Return the model from the plain values that :meth:`to_plain` returned."""
         function = plain.get("function")
         return cls(function=str(function)) if function else cls._of_options(dict(plain))
+
+
+def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
+    """Fit the posterior of a round; None if fewer than two algorithms have rankings.
+
+    There are no warnings, as the race itself causes gaps in the data and checks diagnostics.
+    """
+    if rankings is None or len(rankings.algorithms) < 2:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        warnings.simplefilter("ignore", FitWarning)
+        return fit(rankings, seed=derive_seed(seed, ["fit", round_]))
 
 
 def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -51,12 +51,10 @@ from polarbear.racing.events import (
     explain_misfit,
 )
 from polarbear.racing.extended_runs import effective_runs
-from polarbear.racing.failures import describe_failures
-from polarbear.racing.fitting import fit_posterior
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.ledger import Spent
-from polarbear.racing.model import Fit
+from polarbear.racing.model import Fit, fit_posterior
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.progress import DecisionInput
 from polarbear.racing.questions.pareto_set import check_question
@@ -474,8 +472,7 @@ class Race:
     @property
     def chosen(self) -> tuple[str, ...]:
         """The algorithms chosen at the last decision, if the question is a choice; else none."""
-        names = self._state.members.present()
-        return tuple(name for name in names if name in self._state.members.chosen)
+        return self.status.chosen
 
     @property
     def eliminated(self) -> dict[str, Verdict]:
@@ -505,10 +502,7 @@ class Race:
     @property
     def failures(self) -> dict[str, str]:
         """The reasons why runs of each algorithm failed, with numbers of runs and instances."""
-        state = self._state
-        return describe_failures(
-            state.ledger.reasons, state.ledger.n_runs, state.members.eliminated
-        )
+        return dict(self.status.runs.why)
 
     @property
     def forecast(self) -> Forecast | None:

@@ -156,16 +156,13 @@ class Choice(Question):
             error = error_of_look(1 - self.certainty, len(rankings.instances))
             if np.mean(choice.regret > self.regret) <= error:
                 open_[:] = False
-        bits = self.asked_times(len(view.times))
-        pairs: dict[Pair, int] = {
-            pair(names[i], names[j]): bits for i, j in np.argwhere(open_).tolist()
-        }
+        behind = [(names[i], names[j]) for i, j in np.argwhere(open_).tolist()]
+        forecast, needed = self._forecast(posterior, rankings, behind, log_k)
         chosen = [name for k, name in enumerate(names) if choice.chosen[k]]
         # Algorithms that have not run yet are compared with the chosen ones.
-        for name in view.members:
-            if name not in names:
-                pairs |= {pair(name, one): bits for one in chosen}
-        forecast, needed = self._forecast(posterior, rankings, open_, log_k, weights)
+        behind += [(one, name) for name in view.members if name not in names for one in chosen]
+        bits = self.asked_times(len(view.times))
+        pairs = {pair(*both): bits for both in behind}
         return Decision(
             Open.list_all(pairs, needed),
             view.budget.batch_after(len(rankings.instances)),
@@ -175,15 +172,13 @@ class Choice(Question):
         )
 
     def _forecast(
-        self,
-        posterior: Posterior,
-        rankings: Rankings,
-        open_: Bools,
-        log_k: Floats,
-        weights: Floats,
+        self, posterior: Posterior, rankings: Rankings, pairs: list[Pair], log_k: Floats
     ) -> tuple[Forecast | None, dict[Pair, float]]:
-        """Return the forecast of the race, and the instances that each undecided pair needs."""
-        leads = Leads.of(posterior, rankings, weights)
+        """Return the forecast of the race, and the instances that each undecided pair needs.
+
+        The first one of a pair is chosen, and has to be shown to be ahead or at par.
+        """
+        leads = Leads.of(posterior, rankings, np.array(self.preference.values))  # pyright: ignore
         if leads is None:
             return None, {}
         t = ((leads.mean + equivalence_margin(self.epsilon)) / leads.spread)[0]
@@ -192,10 +187,7 @@ class Choice(Question):
         def find_routes(shift: float) -> Routes:
             return Routes(np.full(t.shape, np.inf), count_more(t + shift, leads.instances[0], z))
 
-        pairs, names = np.argwhere(open_).tolist(), posterior.algorithms
-        forecast, needed = forecast_pairs(pairs, find_routes)
-        keys = (pair(names[i], names[j]) for i, j in pairs)
-        return forecast, dict(zip(keys, needed, strict=True))
+        return forecast_pairs(pairs, posterior.algorithms, find_routes)
 
 
 class Chosen(NamedTuple):

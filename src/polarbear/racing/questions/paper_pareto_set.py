@@ -151,18 +151,13 @@ class PaperParetoSet(Question):
         gone = {one.algorithm for one in verdicts if one.kind == "dominated"}
         open_pairs = find_open_pairs(view, names, open_at, gone)
         # Two algorithms that have reached their own limits stay undecided.
-        code = {name: k for k, name in enumerate(posterior.algorithms)}
-        rated = [
-            (a, b)
-            for a, b in open_pairs
-            if a in code and b in code and not view.exhausted.issuperset((a, b))
-        ]
-        leads, forecast, needed = Leads.of(posterior, rankings), None, list[float]()
+        closable = [both for both in open_pairs if not view.exhausted.issuperset(both)]
+        leads, forecast, needed = Leads.of(posterior, rankings), None, dict[Pair, float]()
         if leads is not None:
             routes = partial(self._find_routes, leads)
-            forecast, needed = forecast_pairs([(code[a], code[b]) for a, b in rated], routes)
+            forecast, needed = forecast_pairs(closable, posterior.algorithms, routes)
         return Decision(
-            Open.list_all(open_pairs, dict(zip(rated, needed, strict=False))),
+            Open.list_all(open_pairs, needed),
             self._choose_batch(view, open_pairs),
             verdicts=verdicts,
             forecast=forecast,

@@ -134,18 +134,17 @@ class ParetoSet(Question):
         before = {code[k]: code.get(rival, -1) for k, rival in view.dropped.items() if k in code}
         heirs = drop_replaceable(shown, racing, before)
         open_pairs = self._find_open_pairs(view, code, shown, heirs)
-        rated = [both for both in open_pairs if both[0] in code and both[1] in code]
-        forecast, needed = forecast_pairs([(code[a], code[b]) for a, b in rated], shown.find_routes)
+        forecast, needed = forecast_pairs(open_pairs, names, shown.find_routes)
         verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
         if not self.classes:
             present = [name for name in names if name in view.members]
             chances = find_chances(rankings.among(present), self.margin, self.width)
             verdicts = [chances.add_to(one) for one in verdicts]
         return Decision(
-            Open.list_all(open_pairs, dict(zip(rated, needed, strict=True))),
+            Open.list_all(open_pairs, needed),
             view.budget.batch_after(len(rankings.instances)),
             verdicts=tuple(verdicts),
-            forecast=forecast if len(rated) == len(open_pairs) else None,
+            forecast=forecast if len(needed) == len(open_pairs) else None,
             returning=tuple(names[k] for k in before if k not in heirs),
         )
 
