@@ -109,7 +109,10 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
 def nothing_is_left(race):
     """Whether a race that ended without an answer has seen all that it could."""
     state = race.state
-    until = {name: max(others.values()) for name, others in state.rivals().items()}
+    until = {
+        name: max(others.values())
+        for name, others in state.pairs.rivals(state.members.present()).items()
+    }
     return all(
         known[name] >= state.setup.times[times.bit_length() - 1]
         for name, times in until.items()

@@ -26,7 +26,6 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
-from types import TracebackType
 from typing import Any, Self, TextIO
 
 from numpy.typing import ArrayLike
@@ -316,12 +315,7 @@ class SolverRace(Race):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _next_jobs(self) -> tuple[Job, ...]:

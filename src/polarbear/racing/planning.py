@@ -8,7 +8,7 @@ that joined late.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
 
@@ -40,48 +40,24 @@ def plan(state: State) -> Asked | str:
     """
     if not state.pairs.open:
         return "resolved"
-    exhausted: set[str] = set()
-    while True:
-        rivals = _rivals_without(state, exhausted)
-        if not rivals:
-            return CANDIDATE_LIMITS
-        asked = _plan_with(state, rivals)
-        if isinstance(asked, _Exhausted):
-            exhausted.add(asked.algorithm)
-        else:
+    names = list(state.members.present())
+    while rivals := state.pairs.rivals(names):
+        runs = _plan_used(state, rivals) or _plan_new(state, rivals)
+        if not runs and state.setup.question.focuses:
+            runs = _plan_extensions(state, rivals)
+        if not runs:
+            return NO_INSTANCES
+        asked = _cut_to_limits(state, runs, state.progress.n_asked)
+        if not isinstance(asked, _Exhausted):
             return asked
+        names.remove(asked.algorithm)
+    return CANDIDATE_LIMITS
 
 
 class _Exhausted(NamedTuple):
     """An algorithm whose own limits do not allow a further run."""
 
     algorithm: str
-
-
-def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, int]]:
-    """Return the undecided rivals of each algorithm, without algorithms that reached their limits.
-
-    The times at which the pair is open are bits of a number.
-    """
-    remaining = {
-        name: {rival: times for rival, times in rivals.items() if rival not in exhausted}
-        for name, rivals in state.rivals().items()
-        if name not in exhausted
-    }
-    return {name: rivals for name, rivals in remaining.items() if rivals}
-
-
-def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
-    """Return the next runs of algorithms against their rivals, or the reason why there are none."""
-    if not state.setup.question.focuses:
-        runs = _plan_late_joiners(state, rivals) or _plan_new(state, rivals)
-    else:
-        runs = (
-            _plan_used(state, rivals) or _plan_new(state, rivals) or _plan_extensions(state, rivals)
-        )
-    if not runs:
-        return NO_INSTANCES
-    return _cut_to_limits(state, runs, state.progress.n_asked)
 
 
 def plan_retries(state: State, failed: Collection[RunId] = ()) -> Asked | None:
@@ -118,15 +94,24 @@ def _count_attempts(state: State, key: RunId) -> int:
 
 
 def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs on used instances on which an algorithm has no run, but a rival has."""
+    """Return runs on used instances on which an algorithm has no run, but a rival has.
+
+    By the paper's rule, these are instances that were used before the algorithm joined: the others
+    wait, and run on new instances only.
+    """
+    focuses, pool, last = state.setup.question.focuses, state.pool, _last_open(state, rivals)
     runs: list[PlannedRun] = []
     for name, others in rivals.items():
-        positions = range(state.pool.next_cached[name], len(state.pool.order))
+        end = len(pool.order) if focuses else pool.backlog.get(name, 0)
+        places = range(pool.next_cached[name], end)
         candidates = (
             PlannedRun(_next_key(state, name, instance), horizon)
-            for instance in map(state.pool.order.__getitem__, positions)
-            if name not in state.pool.observed_until[instance]
-            and (horizon := _informative_horizon(state, instance, others)) is not None
+            for instance in map(pool.order.__getitem__, places)
+            if name not in pool.observed_until[instance]
+            and (
+                horizon := _informative_horizon(state, instance, others) if focuses else last[name]
+            )
+            is not None
         )
         runs += islice(candidates, _choose_batch(state, name))
     return _by_instance(state, runs)
@@ -143,26 +128,6 @@ def _choose_batch(state: State, name: str) -> int:
 def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs sorted by the order in which their instances were first used."""
     return sorted(runs, key=lambda run: (state.pool.used[run.key.instance], run.key))
-
-
-def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs of late joiners on the next batch of instances that they have missed.
-
-    This is the paper's rule: the other algorithms wait, and run on new instances only.
-    """
-    last = _last_open(state, rivals)
-    runs = [
-        PlannedRun(_next_key(state, name, instance), last[name])
-        for name in rivals
-        for instance in islice(_missed_instances(state, name), _choose_batch(state, name))
-    ]
-    return _by_instance(state, runs)
-
-
-def _missed_instances(state: State, name: str) -> Iterator[str]:
-    """Yield the instances used before an algorithm joined, on which it has not run since."""
-    before = state.pool.order[state.pool.next_cached[name] : state.pool.backlog.get(name, 0)]
-    return (instance for instance in before if name not in state.pool.observed_until[instance])
 
 
 def _informative_horizon(state: State, instance: str, others: dict[str, int]) -> float | None:
