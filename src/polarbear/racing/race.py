@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Self
 
@@ -28,6 +29,7 @@ from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.fit import connected_groups
+from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
@@ -646,17 +648,20 @@ class Race:
         if state.progress.pending and state.progress.current != current:
             return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.progress.current, state.rated()))
-        self._posterior = None
-        if state.setup.question.posterior_for != "nothing":
-            self._posterior = fit_posterior(
-                self._fit, rankings, state.setup.seed, state.progress.n_rounds
-            )
-        decision = _decide(state, self._posterior, rankings)
+        fit, question, posterior = self._fit, state.setup.question, None
+        if question.posterior_for != "nothing":
+            if question.n_draws is not None and fit is default_fit:
+                fit = partial(default_fit, draws=question.n_draws)
+            posterior = fit_posterior(fit, rankings, state.setup.seed, state.progress.n_rounds)
+        self._posterior = (
+            posterior if fit is self._fit else None
+        )  # else it is fitted when asked for
+        decision = _decide(state, posterior, rankings)
         orphans = state.members.find_orphans(decision)
-        if orphans and state.setup.question.hands_over:
+        if orphans and question.hands_over:
             names = (*state.rated(), *orphans)
             rankings = self._rank_runs(DecisionInput(state.progress.current, names))
-            decision = _decide(state, self._posterior, rankings)
+            decision = _decide(state, posterior, rankings)
         if decision.problems:
             problems = "; ".join(decision.problems)
             warn(f"round {state.progress.n_rounds + 1} decides nothing, for {problems}", FitWarning)

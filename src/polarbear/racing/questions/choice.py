@@ -96,6 +96,11 @@ class Choice(Question):
             },
         )
 
+    @property
+    def n_draws(self) -> int | None:
+        """The number of posterior draws that a decision needs: few, if e-values settle it."""
+        return 1000 if self.regret is None and self.by == "e-values" else None
+
     def at(self, times: Sequence[float], clock: str) -> Self:
         """Return the question with the preference as weights at the times of a race."""
         preference = self.preference

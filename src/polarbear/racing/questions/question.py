@@ -77,6 +77,11 @@ class Question:
         return {}
 
     @property
+    def n_draws(self) -> int | None:
+        """The number of posterior draws that a decision needs; None if it needs all."""
+        return None
+
+    @property
     def model(self) -> Model:
         """The model of the posteriors: what was given as ``fit``, and the question's own options.
 
