@@ -12,7 +12,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8160,
+    "inference": 8240,
     "readers": 5190,
     "racing": 3890,
     "data": 3930,
