@@ -4,6 +4,7 @@ Nothing in a file is executed or unpickled, so files from untrusted sources are 
 ``numpy.load`` opens them too.
 """
 
+import fnmatch
 import json
 import struct
 import zipfile
@@ -71,12 +72,9 @@ def read_arrays(
             check_zip(file)
             header = json.loads(file.read(HEADER_NAME))
             arrays = {}
-            for name in file.namelist():
-                if name.endswith(".npy"):
-                    with file.open(name) as entry:
-                        arrays[name.removesuffix(".npy")] = npy.read_array(
-                            entry, allow_pickle=False
-                        )
+            for name in fnmatch.filter(file.namelist(), "*.npy"):
+                with file.open(name) as entry:
+                    arrays[name.removesuffix(".npy")] = npy.read_array(entry, allow_pickle=False)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     except MALFORMED_FILE_ERRORS as error:

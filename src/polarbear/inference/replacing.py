@@ -111,8 +111,7 @@ class PairEvidence(NamedTuple):
 
     def is_ahead_somewhere(self) -> Bools:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
-        ahead: Bools = np.any(self.lead >= LIKELY_Z, axis=-3)
-        return ahead
+        return np.any(self.lead >= LIKELY_Z, axis=-3)
 
 
 class Chances(NamedTuple):
