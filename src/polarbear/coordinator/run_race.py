@@ -179,6 +179,7 @@ class SolverRace(Race):
     """
 
     _shows_best = True  # whether a status has what to run now
+    _warns = True  # of the first failed run of each algorithm
     _best: Best = ()  # what to run, as found last
     _rated = 0, False  # the number of rounds then, and whether the race had ended
     _next_fit = 0.0
@@ -438,15 +439,11 @@ class SolverRace(Race):
         if problem:
             if is_new:
                 self.record(Failed.of(outcome.run, problem, outcome.output))
-            if outcome.job.algorithm not in failed_before:
-                self._warn_of_failure(outcome.job, problem)
+            if self._warns and outcome.job.algorithm not in failed_before:
+                where = f"{outcome.job.algorithm} on {outcome.job.instance}"
+                warn(f"{escape_text(where)}: {escape_text(problem)}")
         for name in self.state.ledger.reasons.keys() - failed_before:
             self._report(f"{name} failed on {outcome.job.instance}: {problem or outcome.why}")
-
-    def _warn_of_failure(self, job: Job, problem: str) -> None:
-        """Warn that the first run of an algorithm failed."""
-        name, instance = escape_text(job.algorithm), escape_text(job.instance)
-        warn(f"{name} on {instance}: {escape_text(problem)}")
 
     def _cancel_unwanted(
         self, backend: Backend, under_way: dict[RunId, Job], jobs: tuple[Job, ...]

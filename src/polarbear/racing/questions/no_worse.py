@@ -30,11 +30,11 @@ from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget, check_fields, check_width, is_between
 from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
-from polarbear.racing.questions.replacements import Shown
+from polarbear.racing.questions.replacements import Shown, mark_times
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.dominance import Bools, Floats
+    from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import Kind
 
@@ -126,6 +126,7 @@ probability at most 0.05 each'
         pairs: dict[Pair, int] = {
             pair(name, self.baseline): all_times for name in view.members if name not in names
         }
+        stretches = find_stretches(np.array(view.times), self.width)
         verdicts = [Verdict(names[column], "baseline")]
         for k, name in enumerate(names):
             if k == column:
@@ -134,19 +135,12 @@ probability at most 0.05 each'
             kind = find_kind(bool(no_worse.all()), bool(shown.worse[0][k, column]))
             verdicts.append(Verdict(name, kind, margin=self.margin))
             if kind == "undecided":
-                pairs[pair(name, self.baseline)] = self._find_open_times(view, no_worse)
+                pairs[pair(name, self.baseline)] = mark_times(stretches, no_worse)
         return Decision(
             tuple(Open(*both, times) for both, times in sorted(pairs.items())),
             view.budget.batch_after(len(rankings.instances)),
             verdicts=tuple(sorted(verdicts, key=lambda one: names.index(one.algorithm))),
         )
-
-    def _find_open_times(self, view: View, no_worse: Bools) -> int:
-        """Return the times of the stretches on which nothing is shown yet, as bits."""
-        stretches, bits = find_stretches(np.array(view.times), self.width), 0
-        for stretch, is_shown in zip(stretches, no_worse.tolist(), strict=True):
-            bits |= 0 if is_shown else (1 << stretch.stop) - (1 << stretch.start)
-        return bits
 
 
 def show(

@@ -26,7 +26,7 @@ from polarbear.racing.budget import check_fields, check_width, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair, pair
 from polarbear.racing.forecast import forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
-from polarbear.racing.questions.replacements import Shown, drop_replaceable
+from polarbear.racing.questions.replacements import Shown, drop_replaceable, mark_times
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
@@ -189,9 +189,7 @@ class ParetoSet(Question):
                 continue
             i, j = (i, j) if proof[i, j] >= proof[j, i] else (j, i)
             bits = 0 if shown.better[:, i, j].all() else all_times
-            for k, stretch in enumerate(stretches):
-                if not shown.no_worse[:, k, i, j].all():
-                    bits |= (1 << stretch.stop) - (1 << stretch.start)
+            bits |= mark_times(stretches, np.all(shown.no_worse[:, :, i, j], axis=0))
             open_pairs[a, b] = bits or all_times
         return open_pairs
 

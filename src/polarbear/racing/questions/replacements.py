@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -118,6 +119,16 @@ class Shown:
             ]
         )
         return Routes(replace.max(axis=0), settle.max(axis=0))
+
+
+def mark_times(stretches: Sequence[slice], known: Bools) -> int:
+    """Return the times of the stretches of which something is not known, as bits of a number.
+
+    >>> bin(mark_times([slice(0, 2), slice(1, 3), slice(3, 5)], np.array([True, False, True])))
+    '0b110'
+    """
+    open_ = (one for one, is_known in zip(stretches, known.tolist(), strict=True) if not is_known)
+    return reduce(or_, ((1 << one.stop) - (1 << one.start) for one in open_), 0)
 
 
 def drop_replaceable(shown: Shown, racing: Bools, replaced_by: Mapping[int, int]) -> dict[int, int]:
