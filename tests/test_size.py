@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 8240,
     "readers": 5190,
-    "racing": 4210,
+    "racing": 3890,
     "data": 3930,
     "running": 3470,
     "plots": 2560,
@@ -23,7 +23,7 @@ BUDGETS = {
     "selection": 1550,
     "reporting": 1060,
     "design": 1060,
-    "coordinator": 840,
+    "coordinator": 820,
     "calibration": 570,
     "live": 720,
     "priors": 430,
