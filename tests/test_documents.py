@@ -14,6 +14,7 @@ import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -103,6 +104,12 @@ def test_the_reference_has_all_public_names():
             f"{name} is public and in no page of docs/reference: add a line such as "
             f"'.. autofunction:: polarbear.{name}' (or autoclass, automodule) to one"
         )
+
+
+@pytest.mark.parametrize("path", ROOT.glob("docs/reference/*.md"), ids=lambda path: path.stem)
+def test_names_of_the_reference_exist(path):
+    for name in re.findall(r":: (polarbear[\w.]+)", path.read_text("utf-8")):
+        assert resolve_name(name) is not None
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
