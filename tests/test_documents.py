@@ -24,6 +24,7 @@ from polarbear.coordinator.run_race import SolverRace
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+REFERENCE = sorted(ROOT.glob("docs/reference/*.md"))
 NAMED = re.compile(r"`(\w+)(?:\.\w+|\([^`]*)?` in\s+`(polarbear(?:\.\w+)+)`")
 MODULE = re.compile(r"`(polarbear(?:\.\w+)+)`")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#|/)([^)#\s]+)")
@@ -98,7 +99,7 @@ def test_methods_are_used_in_examples(name):
 
 
 def test_the_reference_has_all_public_names():
-    pages = "\n".join(path.read_text("utf-8") for path in ROOT.glob("docs/reference/*.md"))
+    pages = "\n".join(path.read_text("utf-8") for path in REFERENCE)
     for name in set(polarbear.__all__) - {"__version__"}:
         assert re.search(rf":: polarbear\.{name}\b", pages), (
             f"{name} is public and in no page of docs/reference: add a line such as "
@@ -106,7 +107,7 @@ def test_the_reference_has_all_public_names():
         )
 
 
-@pytest.mark.parametrize("path", ROOT.glob("docs/reference/*.md"), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", REFERENCE, ids=lambda path: path.stem)
 def test_names_of_the_reference_exist(path):
     for name in re.findall(r":: (polarbear[\w.]+)", path.read_text("utf-8")):
         assert resolve_name(name) is not None
