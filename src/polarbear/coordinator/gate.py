@@ -272,6 +272,22 @@ def gate(
     the old version reports a value, nothing is compared: there is no answer but an error. The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
+    Returns
+    -------
+    Gate
+        The answer ("pass", "fail" or "undecided"), and what it rests on.
+
+    Raises
+    ------
+    SolverError
+        If a solver is none, or every run of a round fails.
+    DataError
+        If another argument is invalid.
+    StoreError
+        If the store cannot be used.
+
+    Examples
+    --------
     >>> def old(job):
     ...     yield 1, job.rng.random()
     >>> def broken(job):

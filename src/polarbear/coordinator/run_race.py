@@ -119,6 +119,20 @@ def race(
         Whether to write news to standard error; by default if it is a terminal. Or a function that
         is called with a :class:`RaceStatus` several times a second.
 
+    Returns
+    -------
+    SolverRace
+        The race at its end, which can be extended and resumed.
+
+    Raises
+    ------
+    SolverError
+        If a solver is none, or every run of a round fails before it reports a value.
+    DataError
+        If another argument is invalid.
+    StoreError
+        If the store cannot be used, or belongs to another race.
+
     Examples
     --------
     >>> import polarbear as pb

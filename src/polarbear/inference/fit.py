@@ -150,6 +150,23 @@ def fit(
         Those of the engine: ``draws`` of all; ``start``, an earlier posterior to start from, of
         "laplace"; ``sampler``, ``chains``, ``tune`` and more of "nuts".
 
+    Returns
+    -------
+    Posterior or InstancePosterior
+        The second if ratings depend on classes or features.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two algorithms, or an argument is invalid.
+    FitError
+        If the engine fails.
+
+    Warns
+    -----
+    FitWarning
+        If the posterior cannot be trusted; its ``diagnostics`` say why.
+
     Examples
     --------
     >>> import polarbear as pb

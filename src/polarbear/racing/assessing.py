@@ -36,6 +36,18 @@ def assess(
     complete: to look again while runs are added, use a race. Instances are independent. No model of
     rankings is fitted; :class:`PaperParetoSet`, the method of the paper, fits one.
 
+    Returns
+    -------
+    list[Verdict]
+        One for each algorithm, in the order of their names.
+
+    Raises
+    ------
+    DataError
+        If the data are not runs or rankings, or the question is none of a race.
+
+    Examples
+    --------
     >>> import numpy as np, polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
@@ -109,6 +121,16 @@ def assess_classes(
     classes
         The name of an attribute of the instances, or a mapping from instances to classes.
         Instances that are not named are left out.
+
+    Returns
+    -------
+    dict[str, list[Verdict]]
+        The verdicts of each class.
+
+    Raises
+    ------
+    DataError
+        If the instances have no such attribute.
 
     Examples
     --------

@@ -185,6 +185,16 @@ def plan(
     clock
         The unit of time.
 
+    Returns
+    -------
+    RacePlan
+        What can be proven, with luck that lasts for a run and with luck that does not.
+
+    Raises
+    ------
+    DataError
+        If an argument is invalid.
+
     Examples
     --------
     >>> import polarbear as pb
