@@ -121,6 +121,13 @@ def test_classes_have_ribbons_of_their_own():
     assert leaders == {"easy": 0, "hard": 1}
 
 
+def test_when_more_time_stops_paying_is_said_after_the_summary(posterior):
+    more_time = pb.selection.value_of_time(pb.example())
+    summary = make_document(posterior, more_time=more_time)["verdict"]["summary"]
+    assert summary.endswith(f"ore time still pays: {str(more_time).split(': ', 1)[1]}.")
+    assert make_document(posterior)["verdict"]["summary"] == summary.split(" More time")[0]
+
+
 def test_losses_are_curves_of_known_values(posterior):
     runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 10)
     losses = pb.selection.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))

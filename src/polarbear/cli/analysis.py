@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +162,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
-        _write_report(posterior, arguments.report, arguments, arguments.certainty, losses)
+        _write_report(posterior, arguments.report, arguments, arguments.certainty, losses, runs)
     lines = [
         str(posterior if runs is None else runs),
         "",
@@ -260,8 +261,12 @@ def _write_report(
     arguments: argparse.Namespace,
     certainty: float | None,
     losses: "Losses | None",
+    runs: "polarbear.Runs | None",
 ) -> None:
     activity.says(f"writing {path}")
+    more_time = None
+    with suppress(DataError):  # of runs that share too few instances or times, nothing is said
+        more_time = None if runs is None else polarbear.selection.value_of_time(runs)
     polarbear.plots.set_colours(dict(arguments.colour or ()))
     try:
         polarbear.report(
@@ -271,6 +276,7 @@ def _write_report(
             title=arguments.title,
             provenance={"command": format_command(arguments)},
             losses=losses,
+            more_time=more_time,
         )
     finally:
         polarbear.plots.set_colours(None)
@@ -528,7 +534,7 @@ def _run_report(arguments: argparse.Namespace) -> int:
         (None, load_race(source)) if detect_kind(source) == "store" else load_posterior(arguments)
     )
     losses = _count_losses(arguments, subject.times, runs)
-    _write_report(subject, target, arguments, arguments.certainty, losses)
+    _write_report(subject, target, arguments, arguments.certainty, losses, runs)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}
