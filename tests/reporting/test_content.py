@@ -121,11 +121,12 @@ def test_classes_have_ribbons_of_their_own():
     assert leaders == {"easy": 0, "hard": 1}
 
 
-def test_when_more_time_stops_paying_is_said_after_the_summary(posterior):
+def test_when_more_time_stops_paying_is_said_in_a_sentence(posterior):
     more_time = pb.selection.value_of_time(pb.example())
-    summary = make_document(posterior, more_time=more_time)["verdict"]["summary"]
-    assert summary.endswith(f"ore time still pays: {str(more_time).split(': ', 1)[1]}.")
-    assert make_document(posterior)["verdict"]["summary"] == summary.split(" More time")[0]
+    said = make_document(posterior, more_time=more_time)["verdict"]["more_time"]
+    assert said == f"M{str(more_time)[1:]}."
+    assert said.startswith("More time still pays: at ")
+    assert make_document(posterior)["verdict"]["more_time"] == ""
 
 
 def test_losses_are_curves_of_known_values(posterior):

@@ -79,7 +79,7 @@ def make_document(
     losses
         How much is lost, for a section of its own.
     more_time
-        When more time stops paying, for a sentence after the summary.
+        When more time stops paying, for a sentence below the answer.
     refits
         The most rounds of a race whose posterior is fitted again, to show how probable it was
         that each algorithm is dominated.
@@ -178,8 +178,8 @@ def _collect_verdict(
     summary = describe_pareto_set(found) if found else ""
     if racing is not None:
         summary = f"{capitalise(describe_end(racing.status))}."
-    sentence = f" {capitalise(str(more_time))}." if more_time else ""
-    return {"cautions": cautions, "summary": f"{summary}{sentence}".strip()}
+    sentence = f"{capitalise(str(more_time))}." if more_time else ""
+    return {"cautions": cautions, "summary": summary, "more_time": sentence}
 
 
 def _collect_classes(subject: InstancePosterior) -> dict[str, Any]:

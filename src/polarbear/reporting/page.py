@@ -73,7 +73,7 @@ def report(
     losses
         How much is lost, for a section of its own: what :func:`polarbear.selection.losses` returns.
     more_time
-        When more time stops paying, for a sentence beside the summary: what
+        When more time stops paying, for a sentence below the answer: what
         :func:`polarbear.selection.value_of_time` returns.
 
     Examples
@@ -151,6 +151,7 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
         *verdict["cautions"],
         *(one["warning"] for one in content["rows"] if one["warning"]),
         verdict["summary"],
+        *filter(None, [verdict["more_time"]]),
         *(one["text"] for one in content["rows"]),
         *content["by_instance"],
         *(f"{one['name']}: run {one['ribbons']['linear']['says']}" for one in classes),
