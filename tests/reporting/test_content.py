@@ -253,7 +253,8 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     content = make_document(race)
     assert content["algorithms"] == ["a", "b"]
-    assert content["verdict"] == {"cautions": [], "summary": "Nothing is decided yet."}
+    said = {"cautions": [], "summary": "Nothing is decided yet.", "more_time": ""}
+    assert content["verdict"] == said
     assert [row["badge"] for row in content["rows"]] == ["not compared"] * 2
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))
