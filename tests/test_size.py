@@ -12,9 +12,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8180,
+    "inference": 8260,
     "readers": 5190,
-    "racing": 4210,
+    "racing": 3890,
     "data": 3930,
     "running": 3470,
     "plots": 2640,
@@ -23,7 +23,7 @@ BUDGETS = {
     "selection": 1630,
     "reporting": 1090,
     "design": 1060,
-    "coordinator": 840,
+    "coordinator": 820,
     "calibration": 570,
     "live": 720,
     "priors": 430,

@@ -106,8 +106,9 @@ def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     options = {name: getattr(arguments, name) for name in READING_OPTIONS}
     if options["columns"] is not None:
         options["columns"] = dict(options["columns"])
-    if options["value"] is not None and len(options["value"]) == 1:
-        (options["value"],) = options["value"]
+    for name in ("instance", "value"):
+        if options[name] is not None and len(options[name]) == 1:
+            (options[name],) = options[name]
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -76,6 +76,16 @@ def report(
         When more time stops paying, for a sentence below the answer: what
         :func:`polarbear.selection.value_of_time` returns.
 
+    Returns
+    -------
+    Path
+        The file, which is overwritten if it exists.
+
+    Raises
+    ------
+    DataError
+        If it is neither a posterior nor a race, or the folder does not exist.
+
     Examples
     --------
     >>> import numpy as np
