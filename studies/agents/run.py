@@ -111,11 +111,12 @@ def describe_losses(runs: pb.Runs) -> str:
     return table(["model", *(f"${one:g}" for one in budgets), "largest"], [best, *rows])
 
 
-def draw(runs: pb.Runs, posterior: pb.Posterior, path: Path) -> None:
-    """Draw the ribbon, and below it the share of tasks that each model solves."""
+def draw(runs: pb.Runs, path: Path) -> None:
+    """Draw which model solves most tasks, and below it the share of tasks that each solves."""
     from matplotlib import pyplot
 
-    data = pb.plots.ribbon_data(posterior)
+    most = np.stack([find_probabilities(runs, budget) for budget in BUDGETS])
+    data = pb.plots.Ribbon.of(runs.algorithms, BUDGETS, "dollars", most)
     leaders = {data.algorithms[one.algorithm] for one in data.leads}
     pb.plots.set_colours(COLOURS)
     styles = pb.plots.Cast.of(runs.algorithms).highlight(sorted(leaders)).styles()
@@ -146,7 +147,8 @@ def draw(runs: pb.Runs, posterior: pb.Posterior, path: Path) -> None:
     bottom.set_ylim(0)
     bottom.set_ylabel("% of tasks solved within the budget")
     bottom.set_xlabel(
-        "Cost of a task; grey: other models. Data: SWE-bench bash-only, swebench.com, CC BY-NC 4.0"
+        "Cost of a task; grey: other models. Data: SWE-bench bash-only, swebench.com, CC BY-NC 4.0",
+        fontsize=9,
     )
     bottom.legend(frameon=False, fontsize=8, loc="upper left")
     bottom.spines[["top", "right"]].set_visible(False)
@@ -178,7 +180,7 @@ def write(source: Path, folder: Path) -> str:
         f"## More money\n\n{pb.selection.value_of_time(runs)}.",
     ]
     if possible():
-        draw(runs, posterior, folder / "figures" / "budgets.png")
+        draw(runs, folder / "figures" / "budgets.png")
         parts.append(
             "![What to run at which budget, and the share of tasks solved](figures/budgets.png)"
         )
