@@ -12,16 +12,16 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8240,
+    "inference": 8260,
     "readers": 5190,
     "racing": 3890,
     "data": 3930,
     "running": 3470,
-    "plots": 2560,
-    "cli": 2610,
+    "plots": 2640,
+    "cli": 2640,
     "store": 2220,
-    "selection": 1550,
-    "reporting": 1060,
+    "selection": 1630,
+    "reporting": 1090,
     "design": 1060,
     "coordinator": 820,
     "calibration": 570,

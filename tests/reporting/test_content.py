@@ -121,6 +121,14 @@ def test_classes_have_ribbons_of_their_own():
     assert leaders == {"easy": 0, "hard": 1}
 
 
+def test_when_more_time_stops_paying_is_said_in_a_sentence(posterior):
+    more_time = pb.selection.value_of_time(pb.example())
+    said = make_document(posterior, more_time=more_time)["verdict"]["more_time"]
+    assert said == f"M{str(more_time)[1:]}."
+    assert said.startswith("More time still pays: at ")
+    assert make_document(posterior)["verdict"]["more_time"] == ""
+
+
 def test_losses_are_curves_of_known_values(posterior):
     runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 10)
     losses = pb.selection.losses(runs, runs.until.max() * np.array([0.3, 0.6, 1.0]))
@@ -245,7 +253,8 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     content = make_document(race)
     assert content["algorithms"] == ["a", "b"]
-    assert content["verdict"] == {"cautions": [], "summary": "Nothing is decided yet."}
+    said = {"cautions": [], "summary": "Nothing is decided yet.", "more_time": ""}
+    assert content["verdict"] == said
     assert [row["badge"] for row in content["rows"]] == ["not compared"] * 2
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))

@@ -22,7 +22,8 @@ function drawAnswer() {
   }, html("bdi", {}, `${shortened(name, 30)}: `), marked(code))));
   byId("lead").replaceChildren(
     html("p", {}, ...(classes ? ["Over all instances together: ", ...headline(ranking, "run ", marked), " "] : []), ...certainty(ranking, now), ...exceptions(first.code, now)),
-    ...hangsOnScale(ranking, now));
+    ...hangsOnScale(ranking, now),
+    ...(model.verdict.more_time ? [html("p", { class: "soft" }, unbroken(model.verdict.more_time))] : []));
   drawCautions(first.code);
   drawTable(ranking);
   if (state.view === "wins") drawPlot();
