@@ -18,7 +18,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polarbear._text import format_count, format_list, format_range, name_point
-from polarbear.data.long_table import ColumnNaming
+from polarbear.data.columns import Columns
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs, check_runs
@@ -49,7 +49,7 @@ PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
 """Options of :func:`rank` that a race has, and that are sometimes passed to ``fit``."""
 
-READING_OPTIONS = ("direction", "clock", "ended", *(one.name for one in fields(ColumnNaming)))
+READING_OPTIONS = ("direction", "clock", "ended", *(one.name for one in fields(Columns)))
 """Options of :func:`read` and :meth:`Runs.from_frame` that are sometimes passed to ``fit``."""
 
 START_TEST_LEVEL = 0.01

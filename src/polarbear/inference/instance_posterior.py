@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import escape_text, format_count, format_list, format_range, format_share
-from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
 from polarbear.data.names import find_indices, to_name
 from polarbear.data.run_ends import RunEnds
+from polarbear.data.table import to_table
 from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
@@ -204,7 +204,7 @@ class InstancePosterior(FrozenRecord):
         >>> posterior.predict({"size": [3, 20]}).prob_first.shape     # instances, times, algorithms
         (2, 1, 2)
         """
-        source = to_columns(table)
+        source = to_table(table)
         classes = self.basis.names if isinstance(self.basis, ClassBasis) else ()
         names = self._with_features_of_scores(self.basis.names)
         columns: dict[str, Any] = {

@@ -20,10 +20,10 @@ from polarbear._text import (
     name_point,
     render_card,
 )
-from polarbear.data.columns import make_frame
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.data.run_ends import RunEnds, format_counts, sum_counts
+from polarbear.data.table import make_frame
 from polarbear.errors import DataError, require
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (

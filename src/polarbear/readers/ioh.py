@@ -239,12 +239,12 @@ def _list_info_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRu
             yield file, _ListedRun(block.need("algId"), problem, direction)
 
 
-Table = tuple[list[float], list[float]]
+_Block = tuple[list[float], list[float]]
 
 
 def _pair_with_tables(
     source: Source, file: str, runs: list[_ListedRun]
-) -> Iterator[tuple[_ListedRun, Table]]:
+) -> Iterator[tuple[_ListedRun, _Block]]:
     tables = _read_tables(source, file)
     if len(tables) != len(runs):
         raise DataError(
@@ -254,9 +254,9 @@ def _pair_with_tables(
     yield from zip(runs, tables, strict=True)
 
 
-def _read_tables(source: Source, file: str) -> list[Table]:
+def _read_tables(source: Source, file: str) -> list[_Block]:
     """Read the times and values of each run in a data file; a header line begins each run."""
-    tables: list[Table] = []
+    tables: list[_Block] = []
     at_time = at_value = 0
     for i, line in enumerate(source.lines(file), start=1):
         where = f"{file}, line {i}"

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import Columns, Labels, to_columns
 from polarbear.data.names import Codes, NumberedNames, merge_names
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
+from polarbear.data.table import Labels, Table, to_table
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, open_source
 from polarbear.readers.tables import open_parquet_files, read_csv_columns
@@ -61,7 +61,7 @@ def read_pairs(
     """
     try:
         if not isinstance(source, str | PathLike):
-            return _rank_pairs([to_columns(source)], first, second, winner, instance)
+            return _rank_pairs([to_table(source)], first, second, winner, instance)
         with closing(open_source(source)) as files:
             return _rank_pairs(read_tables(files), first, second, winner, instance)
     except Refused as why:
@@ -81,7 +81,7 @@ def refuse_pairs(source: Source, *, direction: Direction | None = None) -> Runs:
     raise Refused("no table")
 
 
-def read_tables(source: Source) -> list[Columns]:
+def read_tables(source: Source) -> list[Table]:
     """Return all CSV files of a source as one table, and each Parquet file as a table."""
     if source.ending(".parquet", ".pq"):
         return [table for _, table, _ in open_parquet_files(source)]
@@ -114,7 +114,7 @@ class _Pairs(NamedTuple):
 
 
 def _rank_pairs(
-    tables: Sequence[Columns],
+    tables: Sequence[Table],
     first: str | None,
     second: str | None,
     winner: str,
@@ -154,7 +154,7 @@ def _rank_pairs(
     )
 
 
-def _read_pairs(table: Columns, columns: tuple[str, str, str], instance: str | None) -> _Pairs:
+def _read_pairs(table: Table, columns: tuple[str, str, str], instance: str | None) -> _Pairs:
     """Read the rows of a table; raise an error for a row without two names and a winner."""
     a, b, won = (table.read_labels(name) for name in columns)
     names, codes = merge_names((one.names, one.codes) for one in (a, b))

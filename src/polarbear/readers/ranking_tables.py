@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import Columns, Labels, to_columns
 from polarbear.data.names import merge_names
 from polarbear.data.rankings import Rankings
+from polarbear.data.table import Labels, Table, to_table
 from polarbear.errors import DataError
 from polarbear.readers.pair_tables import number_instances, read_tables
 from polarbear.readers.source import open_source
@@ -63,7 +63,7 @@ def read_rankings(
             for place in range(length)
         }
     if not isinstance(source, str | PathLike):
-        return _join_rows([_read_rows(to_columns(source), ranking, instance)])
+        return _join_rows([_read_rows(to_table(source), ranking, instance)])
     with closing(open_source(source)) as files:
         return _join_rows([_read_rows(table, ranking, instance) for table in read_tables(files)])
 
@@ -78,7 +78,7 @@ class _TableRows(NamedTuple):
     instances: Labels | None  # None if every row is an instance
 
 
-def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _TableRows:
+def _read_rows(table: Table, ranking: str | None, instance: str | None) -> _TableRows:
     """Read the rows of a table; raise an error for a row that names an algorithm twice."""
     text = ranking or ("ranking" if "ranking" in table.names else None)
     task = instance or ("instance" if "instance" in table.names else None)
@@ -96,7 +96,7 @@ def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _Ta
     return read if task is None else read._replace(instances=table.read_labels(task))
 
 
-def _read_places(table: Columns) -> _TableRows:
+def _read_places(table: Table) -> _TableRows:
     """Read the columns ``rank_1``, ``rank_2`` and so on."""
     matches = [(int(match[1]), name) for name in table.names if (match := _PLACE.fullmatch(name))]
     columns = [name for _, name in sorted(matches)]
@@ -131,7 +131,7 @@ def _read_places(table: Columns) -> _TableRows:
     )
 
 
-def _read_texts(table: Columns, column: str) -> _TableRows:
+def _read_texts(table: Table, column: str) -> _TableRows:
     """Read a column of texts such as ``a > b = c``; equal texts are parsed once."""
     labels = table.read_labels(column)
     groups = [[_split(part, "=") for part in _split(text, ">")] for text in labels.names]
