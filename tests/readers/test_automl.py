@@ -409,7 +409,7 @@ class TestMlflow:
 
     def test_one_error_says_all_that_is_missing(self):
         path = STORES[0]
-        message = "several metrics, test_loss, val_loss: pass value=; .*pass direction="
+        message = "several metrics, test_loss, val_loss: pass value='test_loss'; .*pass direction="
         with pytest.raises(DataError, match=message):
             read(path)
         with pytest.raises(

@@ -89,14 +89,14 @@ def test_a_file_says_what_to_run(race, capsys):
         (
             'environment = ["A_KEY"]',
             'environment = "A_KEY"',
-            "[limits] environment = 'A_KEY', expected a list, ['A_KEY']",
+            "[limits] environment = 'A_KEY': expected a list, ['A_KEY']",
         ),
         ('direction = "minimize"', "", "direction is missing"),
         ("certainty", "certanty", "[question] unknown key 'certanty'; did you mean 'certainty'?"),
         ("seed = 7", 'deadline = "8h"', "unknown key 'deadline'; it belongs under [budget]"),
         ("wall_seconds = 60", "seed = 9", "[limits] unknown key 'seed'; it belongs at the top of"),
         ("wall_seconds = 60", "wall_secondz = 60", "[limits] unknown key 'wall_secondz'"),
-        ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1, expected a number above 0"),
+        ("wall_seconds = 60", "wall_seconds = -1", "wall_seconds = -1: expected a number above 0"),
         ("pattern", "pattren", "[solvers.program] unknown key 'pattren'"),
         ("mine:solve", "mine", 'expected "module:name"'),
         ("mine:solve", "mine:slove", "mine has no 'slove'"),
@@ -233,7 +233,7 @@ def test_a_deadline_is_a_duration_from_now_or_a_time(tmp_path):
     assert deadline('"8h"') == pytest.approx(time.time() + 28_800, abs=600)
     assert deadline("18:30:00") > time.time()
     assert deadline("2030-01-31T18:30:00Z") == 1_896_114_600
-    with pytest.raises(DataError, match=r': \[budget\] deadline = 28800 .* write "28800s"'):
+    with pytest.raises(DataError, match=r': \[budget\] deadline = 28800: .* write "28800s"'):
         deadline("28800")
 
 

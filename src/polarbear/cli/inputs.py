@@ -247,7 +247,7 @@ def load_posterior(
             f"{source} holds only ratings by instance: use `polarbear select`, or pass results or "
             "a posterior"
         )
-    from polarbear.inference.fit import rank_runs  # here, because it loads numpy
+    from polarbear.inference.fit import FewInstances, rank_runs  # here, because it loads numpy
 
     runs, model = load_runs(arguments), get_model(arguments)
     activity.says(
@@ -262,7 +262,7 @@ def load_posterior(
     times = choose_times(runs, arguments) if chooses else None
     with warnings.catch_warnings():
         if is_race:  # a race chooses instances on purpose
-            warnings.filterwarnings("ignore", "at .* the verdict rests on")
+            warnings.simplefilter("ignore", FewInstances)
         rankings = rank_runs(runs, times, **model.rank_options())
         return runs, polarbear.fit(rankings, seed=arguments.seed, **model.fit_options())
 

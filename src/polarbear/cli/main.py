@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         for category in (DataWarning, FitWarning):
             warnings.simplefilter("always", category)
-        warnings.showwarning = lambda message, *_: print_error(f"note: {message}", arguments)
+        warnings.showwarning = lambda message, *_: print_error(("note: ", message), arguments)
         if arguments.command in SHOW_THEMSELVES:
             return _run_command(arguments)
         with activity:
@@ -133,7 +133,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        print_error(f"{error.filename}: {error.strerror}" if error.filename else error, arguments)
+        print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return EXIT_ERROR
     except KeyboardInterrupt:
         print_error("interrupted")

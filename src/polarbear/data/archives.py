@@ -101,7 +101,7 @@ class Archives(FrozenRecord):
         observed until the latest row on their instance.
         """
         if isinstance(objectives, str):
-            raise DataError(f"objectives={objectives!r}: expected the names of several columns")
+            raise DataError("expected the names of several columns", objectives=objectives)
         signs = _find_signs(objectives, direction)
         named = Columns(value=tuple(objectives), **columns)
         arrays, run, time, points = read_points(to_table(frame), named)
@@ -196,7 +196,7 @@ class Archives(FrozenRecord):
         array([1.])
         """
         if not (isinstance(weights, int) and weights >= 1):
-            raise DataError(f"weights={weights!r}: expected a whole number of at least 1")
+            raise DataError("expected a whole number of at least 1", weights=weights)
         run = self._run_of_point()
         values = np.empty((weights, len(run)))
         for code, name in enumerate(self.runs.instances):
@@ -389,10 +389,10 @@ class Archives(FrozenRecord):
 
 def _find_signs(objectives: Sequence[str], direction: Directions) -> Floats:
     if len(objectives) < 2:
-        raise DataError(f"objectives={objectives!r}: expected at least two names")
+        raise DataError("expected at least two names", objectives=objectives)
     own: Any = [direction] * len(objectives) if isinstance(direction, str) else list(direction)
     if len(own) != len(objectives):
-        raise DataError(f"direction={direction!r}: expected one direction, or one per objective")
+        raise DataError("expected one direction, or one per objective", direction=direction)
     return np.array([sign_of(one) for one in own])
 
 

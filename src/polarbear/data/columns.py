@@ -106,5 +106,5 @@ class ColumnOptions(TypedDict, total=False):
 def _list_names(names: str | Sequence[str], role: str) -> list[str]:
     listed = [*map(str, names)] if isinstance(names, list | tuple) else [str(names)]
     if not listed:
-        raise DataError(f"{role}=(): expected the name of at least one column")
+        raise DataError("expected the name of at least one column", **{role: ()})
     return listed

@@ -19,15 +19,15 @@ from polarbear.data.missing_columns import (
     count_incomplete,
     describe_gaps,
     describe_missing_columns,
-    format_call,
     guess_repetition_column,
+    suggest_call,
     suggest_columns,
 )
 from polarbear.data.names import Codes, renumber_names
 from polarbear.data.run import STATUSES, Direction, Directions, sign_of
 from polarbear.data.table import Labels, Table, format_other_cells, is_whole_number, to_table
 from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_improvements
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 
 UNTIL_RULES = ("last", "instance")
 MISSING_RULES = ("error", "drop")
@@ -48,8 +48,8 @@ def check_frame_complete(frame: object, options: Mapping[str, Any]) -> None:
         return
     gaps, arguments = describe_gaps(direction, columns.missing, count_incomplete(table, roles))
     arguments = {**suggest_columns(table, roles), **arguments}
-    call = format_call("frame", options, arguments)
-    raise DataError("; ".join(filter(None, [missing, *gaps])) + call)
+    reasons = join_texts("; ", [missing, *gaps] if missing else gaps)
+    raise DataError(reasons, suggest_call("frame", options, arguments))
 
 
 class RunArrays(NamedTuple):
@@ -281,11 +281,11 @@ def _is_int64(name: str) -> bool:
     return is_whole_number(name) and -(1 << 63) <= int(name) < 1 << 63
 
 
-def _refuse_cells(bad: NDArray[np.bool_], table: Table, name: str, why: str) -> None:
+def _refuse_cells(bad: NDArray[np.bool_], table: Table, name: str, *why: Text) -> None:
     if bad.any():
         row = table.describe_row(int(np.argmax(bad)))
         others = format_other_cells(int(bad.sum()))
-        raise DataError(f"column {name!r}, {row}: {why}{others}")
+        raise DataError(f"column {name!r}, {row}: ", why, others)
 
 
 def _select_complete_rows(
@@ -304,19 +304,19 @@ def _select_complete_rows(
     filled in.
     """
     if columns.missing not in MISSING_RULES:
-        raise DataError(f"missing={columns.missing!r}: expected 'error' or 'drop'")
+        raise DataError("expected 'error' or 'drop'", missing=columns.missing)
     worst = np.inf * sign
     failed_without_value = np.isnan(value) & failed
     value[failed_without_value] = worst
     time[failed_without_value & np.isnan(time)] = 0.0
     complete = ~(np.isnan(time) | np.isnan(value))
     if columns.missing == "error":
-        hint = "drop the row, or all such rows with missing='drop'"
+        hint = ("drop the row, or all such rows with ", Argument("missing", "drop"))
         _refuse_missing_numbers(table, columns.time, "time", time, hint)
         none = f"write {worst:g} for none yet; a run with a status such as 'crashed' needs no value"
         for name in columns.list_value_columns() if np.isnan(value).any() else ():
             lacking = np.where(np.isnan(value), table.read_numbers(name), 0.0)
-            _refuse_missing_numbers(table, name, "value", lacking, f"{hint}, or {none}")
+            _refuse_missing_numbers(table, name, "value", lacking, (hint, ", or ", none))
         return complete
     n = len(runs.algorithm)
     without_rows = np.bincount(runs.row[complete], minlength=n) == 0
@@ -329,12 +329,14 @@ def _select_complete_rows(
     return complete
 
 
-def _refuse_missing_numbers(table: Table, name: str, part: str, numbers: Floats, hint: str) -> None:
+def _refuse_missing_numbers(
+    table: Table, name: str, part: str, numbers: Floats, hint: Text
+) -> None:
     gone = np.isnan(numbers)
     if gone.any():
         cell = table.format_cell(name, int(np.argmax(gone))).strip()
         why = f"{cell} is not a {part}" if cell else "the cell is empty"
-        _refuse_cells(gone, table, name, f"{why}; {hint}")
+        _refuse_cells(gone, table, name, f"{why}; ", hint)
 
 
 def _reduce_to_runs(
@@ -368,7 +370,7 @@ def _read_until(
         stated = np.full(len(runs.algorithm), float(until))
     else:
         raise DataError(
-            f"until={until!r}: expected the name of a column, a finite time, 'last' or 'instance'"
+            "expected the name of a column, a finite time, 'last' or 'instance'", until=until
         )
     late = time > stated[runs.row]
     if late.any():
@@ -422,7 +424,12 @@ def _deduce_until(
             f"the table does not say until when each run was observed: the last row of "
             f"{runs.describe_run(run)} is at {flat.last[run]:g}, others there go on to "
             f"{latest[runs.instance[run]]:g}. Assumed for each run: {assumed}. "
-            "Say it with a column 'until', or until='last', until='instance' or until=1e5"
+            "Say it with a column 'until', or ",
+            Argument("until", "last"),
+            ", ",
+            Argument("until", "instance"),
+            " or ",
+            Argument("until", 1e5),
         )
     return until
 
@@ -438,7 +445,9 @@ def _warn_if_wrong_direction(
     if better > 0.9 * rows:
         warn(
             f"no row improves on the first one of its run, and {better:,} of {rows:,} would if the "
-            f"direction were the other one: is direction={direction!r} right?"
+            "direction were the other one: is ",
+            Argument("direction", direction),
+            " right?",
         )
 
 
@@ -464,6 +473,8 @@ def _warn_if_runs_merged(
         guess = None if column else guess_repetition_column(map(str, table.names))
         warn(
             f"{runs.describe_run(run)} {problem}; taken as one run. If these are several runs, a "
-            f"column must distinguish them, and {why}: name it with repetition={guess or '...'!r}, "
-            "or name the columns that make an instance with instance=('...', '...')"
+            f"column must distinguish them, and {why}: name it with ",
+            Argument("repetition", guess or "..."),
+            ", or name the columns that make an instance with ",
+            Argument("instance", ("...", "...")),
         )

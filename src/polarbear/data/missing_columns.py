@@ -13,7 +13,7 @@ import numpy as np
 from polarbear._text import format_count, format_list
 from polarbear.data.run import NO_DIRECTION
 from polarbear.data.table import Table
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError, ReadCall, Text, join_texts
 
 COMMON_COLUMN_NAMES = {
     "algorithm": (
@@ -67,13 +67,14 @@ TIME_COLUMN = re.compile(
 """Names of the columns of a wide table: 100, t=100 or time_100."""
 
 
-def describe_missing_columns(table: Table, roles: Iterable[tuple[str, str]]) -> str:
+def describe_missing_columns(table: Table, roles: Iterable[tuple[str, str]]) -> Text:
     """Return which columns a table lacks, and the arguments that name them; "" if none is missing.
 
     >>> from polarbear.data.table import to_table
     >>> table = to_table({"solver": ["a"], "evals": [1], "x": [2]})
     >>> roles = [("algorithm", "algorithm"), ("time", "time"), ("value", "value")]
-    >>> print(describe_missing_columns(table, roles))
+    >>> from polarbear.errors import render_text
+    >>> print(render_text(describe_missing_columns(table, roles)))
     no columns 'algorithm', 'time', 'value' among solver, evals, x; say which they are with ...
     """
     roles = list(roles)
@@ -86,12 +87,10 @@ def describe_missing_columns(table: Table, roles: Iterable[tuple[str, str]]) -> 
     layout = describe_wide_layout(table, [role for role, _ in missing])
     if layout:
         return f"no column {missing_names} among {format_list(names)}: {layout}"
-    advice = [f"{role}={name!r}" for role, name in suggest_columns(table, roles).items()]
-    plural = len(missing) > 1
-    return (
-        f"no column{'s' if plural else ''} {missing_names} among {format_list(names)}; say which "
-        f"{'they are' if plural else 'one it is'} with {', '.join(advice)}"
-    )
+    advice = [Argument(role, name) for role, name in suggest_columns(table, roles).items()]
+    many = len(missing) > 1
+    why = f"no column{'s' if many else ''} {missing_names} among {format_list(names)}; say which "
+    return (why, "they are" if many else "one it is", " with ", join_texts(", ", advice))
 
 
 def suggest_columns(table: Table, roles: Sequence[tuple[str, str]]) -> dict[str, str]:
@@ -115,19 +114,20 @@ def suggest_columns(table: Table, roles: Sequence[tuple[str, str]]) -> dict[str,
 
 def describe_gaps(
     direction: str | None, missing: str, n_incomplete: int
-) -> tuple[list[str], dict[str, str]]:
+) -> tuple[list[Text], dict[str, str]]:
     """Return messages on a missing direction or missing cells, and arguments that repair both.
 
     >>> describe_gaps(None, "error", 2)[1]
     {'direction': 'minimize', 'missing': 'drop'}
     """
-    gaps, arguments = list[str](), dict[str, str]()
+    gaps, arguments = list[Text](), dict[str, str]()
     if direction is None:
         gaps.append(NO_DIRECTION)
         arguments["direction"] = "minimize"
     if n_incomplete and missing == "error":
         rows = format_count(n_incomplete, "row")
-        gaps.append(f"{rows} without a time or a value: leave out such rows with missing='drop'")
+        drop = Argument("missing", "drop")
+        gaps.append((f"{rows} without a time or a value: leave out such rows with ", drop))
         arguments["missing"] = "drop"
     return gaps, arguments
 
@@ -148,19 +148,20 @@ def count_incomplete(table: Table, roles: Sequence[tuple[str, str]]) -> int:
     return int(incomplete.sum())
 
 
-def format_call(data: str, given: Mapping[str, Any], suggested: Mapping[str, Any]) -> str:
+def suggest_call(source: str, given: Mapping[str, Any], missing: Mapping[str, Any]) -> Text:
     """Return a corrected call of ``read``, if several arguments must be added to it; else "".
 
-    >>> print(format_call("'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
+    >>> from polarbear.errors import render_text
+    >>> print(render_text(suggest_call("'a.csv'", {}, {"time": "fe", "direction": "minimize"})))
     <BLANKLINE>
     All of it at once:
       pb.read('a.csv', time='fe', direction='minimize')
     """
-    if len(suggested) < 2 or {"direction", "missing"}.isdisjoint(suggested):
+    if len(missing) < 2 or {"direction", "missing"}.isdisjoint(missing):
         return ""
-    arguments = {**given, **suggested}.items()
-    formatted = [f"{name}={value!r}" for name, value in arguments if value is not None]
-    return f"\nAll of it at once:\n  pb.read({', '.join([data, *formatted])})"
+    kept = [Argument(*one) for one in given.items() if one[1] is not None]
+    added = [Argument(*one) for one in missing.items()]
+    return ("\nAll of it at once:\n  ", ReadCall(source, tuple(kept), tuple(added)))
 
 
 def guess_repetition_column(names: Iterable[str]) -> str | None:

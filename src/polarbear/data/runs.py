@@ -438,7 +438,7 @@ class Runs(WithLevels):
         <Status.FINISHED: 'finished'>
         """
         if ended not in ("cut", "finished"):
-            raise DataError(f"ended={ended!r}: expected 'cut' or 'finished'")
+            raise DataError("expected 'cut' or 'finished'", ended=ended)
         unstated = self.status == STATUSES.index(Status.UNSTATED)
         code = np.int8(STATUSES.index(Status(ended)))
         bounds = None if self.bounds is None else self.bounds.read_as(ended)
@@ -643,8 +643,8 @@ class Runs(WithLevels):
             columns.setdefault(name, file.metadata[name])
         if direction and stored and direction != stored:
             raise DataError(
-                f"direction={direction!r}: the file was written with direction={stored!r}; "
-                "leave the argument out"
+                f"the file was written with direction={stored!r}; leave the argument out",
+                direction=direction,
             )
         direction = direction or stored
         if direction is None:

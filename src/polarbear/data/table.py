@@ -234,7 +234,7 @@ def make_frame(columns: Mapping[str, Any], backend: Any = "pandas") -> Any:
     import narwhals
 
     if backend not in BACKENDS:
-        raise DataError(f"backend={backend!r}: expected one of {', '.join(BACKENDS)}")
+        raise DataError(f"expected one of {', '.join(BACKENDS)}", backend=backend)
     require(backend)
     cells = {k: v.to_list() if isinstance(v, Labels) else v for k, v in columns.items()}
     return narwhals.from_dict(cells, backend=backend).to_native()

@@ -181,7 +181,7 @@ class InstancePosterior(FrozenRecord):
         weights = counts if weights is None else {to_name(k): w for k, w in weights.items()}
         share = np.array(list(weights.values()), dtype=float)
         if not (np.all(share >= 0) and share.sum() > 0):
-            raise DataError(f"weights={weights!r}: expected numbers that are not negative")
+            raise DataError("expected numbers that are not negative", weights=weights)
         if self.scores is None:
             return self.basis.locate({self.basis.names[0]: list(weights)}), share
         new = [repr(name) for name in weights if name not in counts]

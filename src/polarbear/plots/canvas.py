@@ -49,7 +49,7 @@ def figsize(columns: OneOrTwo = 1, height: float | None = None) -> tuple[float, 
     ((3.4, 2.4), (7.0, 3.0))
     """
     if columns not in COLUMN_WIDTH_INCHES:
-        raise DataError(f"columns={columns!r}: expected 1 or 2, the columns of a paper")
+        raise DataError("expected 1 or 2, the columns of a paper", columns=columns)
     return COLUMN_WIDTH_INCHES[columns], {1: 2.4, 2: 3.2}[columns] if height is None else height
 
 
@@ -140,7 +140,7 @@ def compute_height(rows: int, columns: OneOrTwo, each: float = 0.15) -> float:
 def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto") -> bool:
     """Label the time axis and choose its scale; return whether the scale is logarithmic."""
     if scale not in ("auto", "log", "linear"):
-        raise DataError(f"time={scale!r}: expected 'auto', 'log' or 'linear'")
+        raise DataError("expected 'auto', 'log' or 'linear'", time=scale)
     first, last = float(times[0]), float(times[-1])
     if scale == "log" and not first > 0:
         raise DataError(

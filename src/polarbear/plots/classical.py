@@ -291,7 +291,7 @@ def aocc_data(
     end = _choose_last_time(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
-        raise DataError(f"until={end:g}: expected a time above 0 until which some run was observed")
+        raise DataError("expected a time above 0 until which some run was observed", until=end)
     table = _to_improvement_table(runs, scale)
     keep = np.flatnonzero(watched).tolist()
     table = table.filter(polars.col("data_id").is_in(keep))

@@ -50,7 +50,7 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
     1800000010.0
     >>> parse_deadline(28800, now=1.8e9)
     Traceback (most recent call last):
-    polarbear.errors.DataError: deadline=28800 is a moment in 1970: for a duration write "28800s"...
+    polarbear.errors.DataError: deadline=28800: this is a moment in 1970: for a duration...
     """
     if isinstance(deadline, str):
         return _parse_text(deadline.strip(), now)
@@ -59,11 +59,12 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
     if isinstance(deadline, time):
         return _find_next_occurrence(deadline, now)
     if isinstance(deadline, bool) or not isinstance(deadline, Real) or not isfinite(deadline):
-        raise DataError(f"deadline={deadline!r}: {_EXPECTED}")
+        raise DataError(_EXPECTED, deadline=deadline)
     if deadline < EARLIEST:
         raise DataError(
-            f'deadline={deadline!r} is a moment in 1970: for a duration write "{deadline:g}s" or '
-            f'"{deadline / 3600:.3g}h" (with quotes), for a Unix time add time.time()'
+            f'this is a moment in 1970: for a duration write "{deadline:g}s" or '
+            f'"{deadline / 3600:.3g}h" (with quotes), for a Unix time add time.time()',
+            deadline=deadline,
         )
     return float(deadline)
 
@@ -85,7 +86,7 @@ def _parse_text(text: str, now: float) -> float:
             continue
         if moment is not None:
             return moment
-    raise DataError(f"deadline={text!r}: {_EXPECTED}")
+    raise DataError(_EXPECTED, deadline=text)
 
 
 def _find_next_occurrence(clock: time, now: float) -> float:

@@ -19,12 +19,12 @@ from polarbear._text import format_count, format_list
 from polarbear.data.archives import Archives
 from polarbear.data.columns import ColumnOptions, Columns
 from polarbear.data.long_table import check_frame_complete
-from polarbear.data.missing_columns import format_call
+from polarbear.data.missing_columns import suggest_call
 from polarbear.data.names import suggest_name
 from polarbear.data.run import Directions
 from polarbear.data.run_ends import Ended
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 from polarbear.readers.aslib import read_aslib
 from polarbear.readers.benchexec import read_benchexec
 from polarbear.readers.benchopt import read_benchopt
@@ -222,7 +222,8 @@ def _read_frame(frame: object, wanted: object, options: dict[str, Any]) -> Runs:
     """Read a data frame; raise an error for options that are for files."""
     if wanted is not None:
         raise DataError(
-            f"format={wanted!r} is for files, not for a {type(frame).__name__}: leave it out"
+            Argument("format", wanted),
+            f" is for files, not for a {type(frame).__name__}: leave it out",
         )
     for name in set(options) - _list_options(read_long_csv) | {"names", "columns"} & set(options):
         raise DataError(f"a data frame takes no option {name!r}: it is for files; leave it out")
@@ -248,13 +249,14 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
     incomplete = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
-    call = ""
+    call: Text = ""
     if len(incomplete) == 1:
-        call = format_call(repr(files.label), options, incomplete[0][1].arguments)
-    reasons = "\n".join(f"  {name:10} {why}" for name, why in incomplete or tried)
-    own = "" if incomplete or own_reader else f"\n{OWN_READER_HINT}"
+        call = suggest_call(repr(files.label), options, incomplete[0][1].arguments)
     raise DataError(
-        f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
+        f"{files.label}: cannot be read; what was tried and why not:\n",
+        join_texts("\n", [(f"  {name:10} ", why) for name, why in incomplete or tried]),
+        call,
+        "" if incomplete or own_reader else f"\n{OWN_READER_HINT}",
     )
 
 
@@ -313,7 +315,7 @@ def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, .
     if not matching:
         known = ", ".join(row.name for row in FORMATS)
         raise DataError(
-            f"format={wanted!r}: expected one of {known}, or a function that reads a source"
+            f"expected one of {known}, or a function that reads a source", format=wanted
         )
     return matching
 
@@ -368,7 +370,9 @@ def _check_studies_options(
     wanted: str | Callable[..., Runs] | None, options: dict[str, Any]
 ) -> None:
     if wanted not in (None, "optuna"):
-        raise DataError(f"format={wanted!r} is for files, not for studies of Optuna: leave it out")
+        raise DataError(
+            Argument("format", wanted), " is for files, not for studies of Optuna: leave it out"
+        )
     for name in set(options) - _list_options(read_optuna):
         raise DataError(f"studies of Optuna take no option {name!r}: leave it out")
 

@@ -84,7 +84,7 @@ def read_benchexec(
     if not files:
         raise Refused("no .xml file with results of BenchExec")
     if time not in _CLOCKS:
-        raise DataError(f"time={time!r}: expected 'cputime' or 'walltime'")
+        raise DataError("expected 'cputime' or 'walltime'", time=time)
     if value is None:
         direction = resolve_direction(direction, "minimize")
     elif direction is None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polarbear._text import format_count, format_list
-from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.run import SAY_DIRECTION, Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning
 from polarbear.readers.info import parse_blocks
@@ -68,8 +68,9 @@ def read_ioh(
     directions: set[Direction] = {run.direction for runs in listed.values() for run in runs}
     if direction is None and len(directions) > 1:
         raise DataError(
-            f"{source.label} holds runs that minimise and runs that maximise; "
-            "pass direction='minimize' or 'maximize' to read one kind"
+            f"{source.label} holds runs that minimise and runs that maximise; pass ",
+            SAY_DIRECTION,
+            " to read one kind",
         )
     direction = direction or (directions.pop() if directions else "minimize")
     records: list[Run] = []

@@ -16,7 +16,7 @@ from polarbear.data.missing_columns import guess_columns
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.data.table import MappingTable
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, warn
 from polarbear.readers.source import Refused, Source, resolve_direction, split_packing
 from polarbear.readers.tables import read_csv, refuse_merged_rows
 
@@ -107,15 +107,18 @@ def _find_columns(table: MappingTable, given: Mapping[str, str]) -> tuple[dict[s
             break
     if "time" not in columns:
         raise Refused(
-            f"no column of cost among {format_list(names)}: name it with time='...', and its unit "
-            "with clock='...'"
+            f"no column of cost among {format_list(names)}: name it with ",
+            Argument("time", "..."),
+            ", and its unit with ",
+            Argument("clock", "..."),
         )
     roles = [(role, role) for role in ("algorithm", "instance") if role not in columns]
     columns |= guess_columns(roles, [name for name in names if name not in columns.values()])
     for role, _ in roles:
         if role not in columns:
             raise Refused(
-                f"no column of the {role}s among {format_list(names)}; name it with {role}='...'"
+                f"no column of the {role}s among {format_list(names)}; name it with ",
+                Argument(role, "..."),
             )
     return columns, unit
 

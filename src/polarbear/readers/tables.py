@@ -25,7 +25,7 @@ from polarbear.data.parquet import ParquetTable
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.data.table import MappingTable, Table
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 from polarbear.readers.paths import parse_paths, propose_pattern
 from polarbear.readers.source import Refused, RefusedIncomplete, Source, prefix_errors
 
@@ -54,13 +54,13 @@ def read_long_csv(
     table = files.columns
     timed = list(_find_time_columns(table))
     if len(timed) > 1 and {naming.time, *naming.list_value_columns()}.isdisjoint(table.names):
-        given = [f"{name}=" for name in ("time", "value", "until") if parts.get(name) is not None]
+        names_of = ("time", "value", "until")
+        given = [Argument(name, parts[name]) for name in names_of if parts.get(name) is not None]
         why = f"it has a column per time ({format_list(timed, 4)})"
         if given and not source.forced:
-            raise RefusedIncomplete(
-                f"{why}, which are read as they are: leave out {', '.join(given)}"
-            )
-        raise Refused(f"{why}, which is format='wide'")
+            said = f"{why}, which are read as they are: leave out "
+            raise RefusedIncomplete((said, join_texts(", ", given)))
+        raise Refused(f"{why}, which is ", Argument("format", "wide"))
     direction = files.require_complete(naming, direction, *naming.list_number_columns())
     table, naming = files.with_empty_files(naming)
     return Runs.from_table(table, naming, direction=direction, clock=clock)
@@ -147,8 +147,10 @@ def refuse_merged_rows(table: MappingTable, parts: Columns) -> None:
         if key in seen:
             raise DataError(
                 f"{table.describe_row(seen[key])} and {table.describe_row(row)} are both "
-                f"{', '.join(key)}: if a column tells them apart, pass its name as "
-                "repetition='...', or add it to instance=('...', '...')"
+                f"{', '.join(key)}: if a column tells them apart, pass its name as ",
+                Argument("repetition", "..."),
+                ", or add it to ",
+                Argument("instance", ("...", "...")),
             )
         seen[key] = row
 
@@ -179,7 +181,7 @@ def read_long_parquet(
                 gaps, more = describe_gaps(known_direction, naming.missing, incomplete)
                 arguments = suggest_columns(table, roles)
                 raise RefusedIncomplete(
-                    "; ".join([why, *gaps] if why else gaps), {**arguments, **more}
+                    join_texts("; ", [why, *gaps] if why else gaps), {**arguments, **more}
                 )
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
     return read[0] if len(read) == 1 else Runs.concat(read)
@@ -206,7 +208,8 @@ class CsvTable(NamedTuple):
         if why or direction is None:
             n_incomplete = sum(count_incomplete(MappingTable(own), others) for own in self.cells)
             gaps, more = describe_gaps(direction, naming.missing, n_incomplete)
-            raise RefusedIncomplete("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
+            reasons = join_texts("; ", [why, *gaps] if why else gaps)
+            raise RefusedIncomplete(reasons, {**arguments, **more})
         optional = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
         for name in (*optional, "until", "status"):
             lack = [file for header, file in self.headers.items() if name not in header]
@@ -217,7 +220,7 @@ class CsvTable(NamedTuple):
                 )
         return direction
 
-    def _describe_missing(self, roles: Sequence[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
+    def _describe_missing(self, roles: Sequence[tuple[str, str]]) -> tuple[Text, dict[str, Any]]:
         """Describe the columns that files lack, and suggest arguments that name them."""
         present = set(self.columns.names)
         gone = [(part, name) for part, name in roles if name not in present]
@@ -229,10 +232,11 @@ class CsvTable(NamedTuple):
         if unnamed and not self.fields and len(self.files) > 1:
             pattern = propose_pattern(self.files, unnamed)
         if len(self.headers) == 1 and pattern is None:
-            hint = "" if self.fields or not unnamed or len(self.files) == 1 else _PATH_HINT
+            has_hint = not self.fields and unnamed and len(self.files) > 1
             why = describe_missing_columns(self.columns, roles)
             layout = describe_wide_layout(self.columns, [part for part, _ in gone])
-            return why + hint, {} if layout else suggest_columns(self.columns, roles)
+            hint = ("; or ", _PATH_HINT) if has_hint else ""
+            return (why, hint), {} if layout else suggest_columns(self.columns, roles)
         first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
         file, *other_files = self.headers.values()
         columns = f"the columns of {file} are {format_list(first)}"
@@ -245,13 +249,13 @@ class CsvTable(NamedTuple):
         arguments |= _suggest_aliases(
             self.headers, [each for each in gone if each[0] not in unnamed]
         )
-        advice = [f"{name}={value!r}" for name, value in arguments.items()]
+        advice: list[Text] = [Argument(name, value) for name, value in arguments.items()]
         if unnamed and not pattern:
-            advice.append(_PATH_HINT.removeprefix("; "))
+            advice.append(("or ", _PATH_HINT))
         swap = ""
         if pattern and len(unnamed) == 2:
             swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
-        return f"{columns}; pass {', '.join(advice)}{swap}", arguments
+        return (f"{columns}; pass ", join_texts(", ", advice), swap), arguments
 
     def with_empty_files(self, naming: Columns) -> tuple[MappingTable, Columns]:
         """Add a row for each file that has none: a run that crashed before its first value."""
@@ -264,8 +268,9 @@ class CsvTable(NamedTuple):
         if not all(identity <= fields.keys() for fields in self.without_rows.values()):
             warn(
                 f"{several} without rows left out ({listed}): nothing says which runs they are; "
-                "pass names='{algorithm}/{instance}.csv' if their paths do, or write a row with "
-                "an empty value and status 'crashed'"
+                "pass ",
+                _PATH_PATTERN,
+                " if their paths do, or write a row with an empty value and status 'crashed'",
             )
             return self.columns, naming
         warn(
@@ -288,7 +293,8 @@ class CsvTable(NamedTuple):
         return MappingTable(table, where), replace(naming, status=status)
 
 
-_PATH_HINT = "; or say what a file's path means with names='{algorithm}/{instance}.csv'"
+_PATH_PATTERN = Argument("names", "{algorithm}/{instance}.csv")
+_PATH_HINT = ("say what a file's path means with ", _PATH_PATTERN)
 
 
 def _suggest_aliases(
@@ -403,9 +409,7 @@ def _normalise_aliases(columns: Aliases | None) -> Aliases:
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
-        raise DataError(
-            f"columns={columns!r}: expected a mapping, such as {{'time': ['evals', 'fe']}}"
-        )
+        raise DataError("expected a mapping, such as {'time': ['evals', 'fe']}", columns=columns)
     return {
         str(column): [others] if isinstance(others, str) else list(map(str, others))
         for column, others in columns.items()

@@ -17,7 +17,7 @@ import numpy as np
 from polarbear._text import escape_text
 from polarbear.data.run import Run
 from polarbear.data.runs import Runs, check_runs
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError
 from polarbear.readers.ioh import EXPORT_KEY
 
 Key = TypeVar("Key", bound=Hashable)
@@ -86,11 +86,13 @@ def write(
             )
         format = _SUFFIXES[path.suffix.lower()]  # noqa: A001
     if format not in _WRITERS:
-        raise DataError(f"format={format!r}: expected one of {', '.join(_WRITERS)}")
+        raise DataError(f"expected one of {', '.join(_WRITERS)}", format=format)
     if not len(runs):
         raise DataError("there are no runs to write: pass Runs that are not empty")
     if runs.order_by and format in ("ioh", "coco"):
-        raise DataError(f"format={format!r} has no place for runs ordered by {runs.order_by}")
+        raise DataError(
+            Argument("format", format), f" has no place for runs ordered by {runs.order_by}"
+        )
     try:
         _WRITERS[format](runs, path)
     except OSError as error:

@@ -85,7 +85,7 @@ class Ratings(FrozenRecord):
         ``among`` keeps only these algorithms, such as those that are not dominated.
         """
         if draws < 1:
-            raise DataError(f"draws={draws}: expected at least 1")
+            raise DataError("expected at least 1", draws=draws)
         names = posterior.algorithms
         codes = np.arange(len(names)) if among is None else find_indices(among, names, "algorithm")
         ratings = thin_draws(posterior.ratings, draws)[..., codes]

@@ -204,9 +204,9 @@ def schedule(
     """
     check_runs(runs, "schedule")
     if steps < 2:
-        raise DataError(f"steps={steps}: expected at least 2 algorithms, one after the other")
+        raise DataError("expected at least 2 algorithms, one after the other", steps=steps)
     if score not in get_args(Score):
-        raise DataError(f"score={score!r}: expected one of {', '.join(get_args(Score))}")
+        raise DataError(f"expected one of {', '.join(get_args(Score))}", score=score)
     table = RunTable.of(runs, budget, score, target)
     found = Search(table, seed).find(steps)
     says = table.preference.says

@@ -132,7 +132,7 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
         features = [features]
     if isinstance(features, list | tuple):
         if not features:
-            raise DataError(f"features={features!r}: expected at least one name of an attribute")
+            raise DataError("expected at least one name of an attribute", features=features)
         data = {name: find_attribute(data, name) for name in features}
     elif not every:
         data = join_table(to_table(features), "instance", rankings.instances)
@@ -144,9 +144,10 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
         shown = repr(features) if every else "the table"
         only = f", only texts ({format_list(texts)}), for classes=" if texts else ""
         raise DataError(
-            f"features={shown}: the instances have no attribute that is a number{only}. Pass a "
+            f"the instances have no attribute that is a number{only}. Pass a "
             "table with a column 'instance' and one for each feature, or add it with "
-            "runs.with_instance_data(table) before ranking"
+            "runs.with_instance_data(table) before ranking",
+            features=shown,
         )
     return numbers
 
