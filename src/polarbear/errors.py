@@ -33,8 +33,8 @@ class Argument(NamedTuple):
     call: str = "{}"
 
     def __str__(self) -> str:
-        value = f"{self.value:.12g}" if isinstance(self.value, float) else repr(self.value)
-        return self.call.format(f"{self.name}={value}")
+        value = float(self.value) if isinstance(self.value, float) else self.value  # also of numpy
+        return self.call.format(f"{self.name}={value!r}")
 
 
 Text = Union[str, Argument, "ReadCall", Exception, Iterable["Text"]]

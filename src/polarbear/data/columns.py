@@ -16,10 +16,13 @@ class Columns:
 
     Attributes
     ----------
-    algorithm, instance, time, value
-        The names of these columns. Several columns can make an instance:
-        ``instance=("function", "dimension")``. Several value columns are levels, of which the first
-        that differs decides: ``value=("hard", "soft")``.
+    algorithm, time
+        The name of this column.
+    instance
+        The column of the instance. Several columns can make one: ``("function", "dimension")``.
+    value
+        The column of the value. Several are levels, of which the first that differs decides:
+        ``("hard", "soft")``.
     repetition
         The column of the repetition (a column "repetition" or "seed", if there is one).
     status

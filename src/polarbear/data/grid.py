@@ -182,8 +182,8 @@ def _choose_range(
     if stop is None:
         end = max(begin, end)
     if end < begin:
-        why = f"the first values are at {begin:g}" if start is None else Argument("start", begin)
-        raise DataError(Argument("stop", end), " is too early: ", why)
+        why = f"the first values are at {begin:g}" if start is None else Argument("start", start)
+        raise DataError(Argument("stop", stop), " is too early: ", why)
     return begin, end
 
 

@@ -429,7 +429,7 @@ def _deduce_until(
             ", ",
             Argument("until", "instance"),
             " or ",
-            Argument("until", 1e5),
+            Argument("until", 100_000),
         )
     return until
 

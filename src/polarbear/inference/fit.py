@@ -342,7 +342,7 @@ def warn_of_undecided_start(rankings: Rankings) -> None:
         f"the times start where no algorithm differs clearly from the others: {first} of "
         f"{len(differs)}, {format_range(start, stop, rankings.clock)}. None is dominated there, so "
         "all stay in the anytime Pareto set. Start later with ",
-        Argument("start", float(f"{rankings.times[first]:.7g}"), CHOOSE_TIMES),
+        Argument("start", _shorten(rankings.times[first]), CHOOSE_TIMES),
         ", if these times do not matter to you",
     )
 
@@ -477,6 +477,11 @@ def _warn_of_unknown_times(rankings: Rankings) -> None:
             warn(f"nothing is known of {name} at {where}: the prior alone decides there")
 
 
+def _shorten(time: float) -> float:
+    """Return a time as a user would type it: a whole number without a decimal point."""
+    return int(time) if float(time).is_integer() else float(time)
+
+
 class FewInstances(DataWarning):
     """Some times rest on far fewer instances than others."""
 
@@ -495,7 +500,7 @@ def _warn_of_few_instances(rankings: Rankings) -> None:
     at, before = rankings.times[few], rankings.times[: int(np.argmax(few))]
     remedy: Text = ""
     if np.count_nonzero(before) > 1 and name_point(rankings.clock) == "time":
-        remedy = (": leave them out with ", Argument("stop", float(before[-1]), CHOOSE_TIMES))
+        remedy = (": leave them out with ", Argument("stop", _shorten(before[-1]), CHOOSE_TIMES))
     warn(
         f"at {format_count(len(at), 'time')} "
         f"({format_range(float(at[0]), float(at[-1]), rankings.clock)}) the "

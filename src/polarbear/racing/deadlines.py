@@ -5,7 +5,7 @@ from datetime import datetime, time, timedelta
 from math import isfinite
 from numbers import Real
 
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError
 
 Deadline = float | str | datetime | time
 
@@ -50,7 +50,7 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
     1800000010.0
     >>> parse_deadline(28800, now=1.8e9)
     Traceback (most recent call last):
-    polarbear.errors.DataError: deadline=28800: this is a moment in 1970: for a duration...
+    polarbear.errors.DataError: deadline=28800 is a moment in 1970: for a duration write "28800s"...
     """
     if isinstance(deadline, str):
         return _parse_text(deadline.strip(), now)
@@ -62,9 +62,8 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
         raise DataError(_EXPECTED, deadline=deadline)
     if deadline < EARLIEST:
         raise DataError(
-            f'this is a moment in 1970: for a duration write "{deadline:g}s" or '
-            f'"{deadline / 3600:.3g}h" (with quotes), for a Unix time add time.time()',
-            deadline=deadline,
+            Argument("deadline", deadline),
+            f' is a moment in 1970: for a duration write "{deadline:g}s", else add time.time()',
         )
     return float(deadline)
 

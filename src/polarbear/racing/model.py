@@ -69,8 +69,7 @@ class Model:
             return cls._of_options(dict(fit))
         if not callable(fit):
             raise DataError(
-                "expected options of polarbear.fit, as in {'prior': 'GP'}, or a "
-                "function of rankings and a seed",
+                "expected options of polarbear.fit as in {'prior': 'GP'}, or a function",
                 fit=fit,
             )
         return cls(function=_get_full_name(fit))

@@ -7,7 +7,7 @@ reason if the files have another format, and returns ``Runs``. Pass it as
 
 import csv
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
@@ -207,28 +207,26 @@ def read(
     options = {**{name: one for name, one in stated.items() if one is not None}, **options}
     _check_option_names(options, formats)
     if (studies := find_studies(source)) is not None:
-        _check_studies_options(format, options)
+        _refuse_options(format, options, "a study of Optuna", _list_options(read_optuna))
         runs = _check_result(read_optuna(wrap_studies(studies), **options), "the studies")
     elif isinstance(path := find_sqlite_path(source) or source, str | PathLike):
         with closing(open_source(path)) as files:
             files.forced = format is not None
             runs = _read_first(files, formats, options)
     else:
-        runs = _check_result(_read_frame(source, format, options), "the table")
+        takes = _list_options(read_long_csv) - {"names", "columns"}
+        _refuse_options(format, options, "a data frame", takes)
+        check_frame_complete(source, options)
+        runs = _check_result(Runs.from_frame(source, **options), "the table")
     return runs if ended is None else runs.read_as(ended)
 
 
-def _read_frame(frame: object, wanted: object, options: dict[str, Any]) -> Runs:
-    """Read a data frame; raise an error for options that are for files."""
-    if wanted is not None:
-        raise DataError(
-            Argument("format", wanted),
-            f" is for files, not for a {type(frame).__name__}: leave it out",
-        )
-    for name in set(options) - _list_options(read_long_csv) | {"names", "columns"} & set(options):
-        raise DataError(f"a data frame takes no option {name!r}: it is for files; leave it out")
-    check_frame_complete(frame, options)
-    return Runs.from_frame(frame, **options)
+def _refuse_options(wanted: object, options: Iterable[str], what: str, takes: set[str]) -> None:
+    """Raise an error for a format, or for options, that are for files."""
+    if wanted not in (None, "optuna"):
+        raise DataError(Argument("format", wanted), f" is for files, not for {what}: leave it out")
+    for name in set(options) - takes:
+        raise DataError(f"{what} takes no option {name!r}: it is for files; leave it out")
 
 
 def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
@@ -364,17 +362,6 @@ def _warn_if_unread(files: Source, row: Format) -> None:
             f"({format_list(unread, 4)}): if they hold results too, read them in a call of their "
             "own, and join both with Runs.concat"
         )
-
-
-def _check_studies_options(
-    wanted: str | Callable[..., Runs] | None, options: dict[str, Any]
-) -> None:
-    if wanted not in (None, "optuna"):
-        raise DataError(
-            Argument("format", wanted), " is for files, not for studies of Optuna: leave it out"
-        )
-    for name in set(options) - _list_options(read_optuna):
-        raise DataError(f"studies of Optuna take no option {name!r}: leave it out")
 
 
 def _check_result(runs: Runs, what: str) -> Runs:

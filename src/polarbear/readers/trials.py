@@ -104,7 +104,7 @@ class TrialOptions:
 
         >>> TrialOptions(chosen_by="val_loss").check()
         Traceback (most recent call last):
-        polarbear.errors.DataError: chosen_by='val_loss' with curve='best': ...
+        polarbear.errors.DataError: chosen_by='val_loss', curve='best': only a curve ...
         """
         if self.clock not in clocks:
             raise DataError(f"expected {' or '.join(map(repr, clocks))}", clock=self.clock)
@@ -112,15 +112,10 @@ class TrialOptions:
             raise DataError(f"expected one of {', '.join(CURVES)}", curve=self.curve)
         if self.chosen_by is not None and self.curve not in ("chosen", "final"):
             raise DataError(
-                Argument("chosen_by", self.chosen_by),
-                " with ",
-                Argument("curve", self.curve),
-                ": pass ",
-                Argument("curve", "chosen"),
-                " for the value of the configuration that is chosen so far, which may get worse, "
-                "or ",
-                Argument("curve", "final"),
-                " for the final choice, as one value at the end of each run",
+                "only a curve that is 'chosen' (the value of what is chosen so far, which may get "
+                "worse) or 'final' (that of the final choice, at the end of a run) chooses by it",
+                chosen_by=self.chosen_by,
+                curve=self.curve,
             )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from polarbear._text import escape_text
 from polarbear.data.run import Run
 from polarbear.data.runs import Runs, check_runs
-from polarbear.errors import Argument, DataError
+from polarbear.errors import DataError
 from polarbear.readers.ioh import EXPORT_KEY
 
 Key = TypeVar("Key", bound=Hashable)
@@ -81,8 +81,8 @@ def write(
     if format is None:
         if path.suffix.lower() not in _SUFFIXES:
             raise DataError(
-                f"{path}: expected a name that ends in .csv, .parquet or .pq, or a folder with "
-                "format='ioh' or format='coco'"
+                f"{path}: expected a name that ends in .csv, .parquet or .pq, or the format ioh or "
+                "coco, which are folders"
             )
         format = _SUFFIXES[path.suffix.lower()]  # noqa: A001
     if format not in _WRITERS:
@@ -90,9 +90,7 @@ def write(
     if not len(runs):
         raise DataError("there are no runs to write: pass Runs that are not empty")
     if runs.order_by and format in ("ioh", "coco"):
-        raise DataError(
-            Argument("format", format), f" has no place for runs ordered by {runs.order_by}"
-        )
+        raise DataError(f"{format} has no place for runs ordered by {runs.order_by}")
     try:
         _WRITERS[format](runs, path)
     except OSError as error:

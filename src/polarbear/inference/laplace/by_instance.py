@@ -141,7 +141,7 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
     if texts and not every:
         raise DataError(f"features must be numbers, got {format_list(texts)}")
     if not numbers:
-        shown = repr(features) if every else "the table"
+        shown = features if every else "the table"
         only = f", only texts ({format_list(texts)}), for classes=" if texts else ""
         raise DataError(
             f"the instances have no attribute that is a number{only}. Pass a "
