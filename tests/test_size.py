@@ -12,15 +12,15 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8160,
+    "inference": 8100,
     "readers": 5190,
     "racing": 4210,
-    "data": 3930,
+    "data": 3920,
     "running": 3470,
     "plots": 2560,
-    "cli": 2610,
+    "cli": 2380,
     "store": 2220,
-    "selection": 1550,
+    "selection": 1520,
     "reporting": 1060,
     "design": 1060,
     "coordinator": 840,
@@ -29,7 +29,7 @@ BUDGETS = {
     "priors": 430,
     "papers": 430,
     "simulation": 320,
-    "top": 170,
+    "top": 300,
 }
 SPACE = {
     tokenize.COMMENT,

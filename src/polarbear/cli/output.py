@@ -160,7 +160,7 @@ def write_option(part: Argument | ReadCall, arguments: argparse.Namespace | None
     if arguments is None or (isinstance(part, Argument) and part.name not in arguments):
         return str(part)
     if isinstance(part, ReadCall):
-        given = getattr(arguments, "given_options", ())
+        given = {name for name, value in vars(arguments).items() if value is not None}
         missing = [write_option(one, arguments) for one in part.missing if one.name not in given]
         return " ".join([format_command(arguments), *missing])
     option = get_option_name(part.name)
@@ -175,14 +175,15 @@ def get_option_name(parameter: str) -> str:
     >>> get_option_name("max_runs"), get_option_name("start")
     ('--max-runs', '--from')
     """
-    name = {"start": "from", "stop": "to"}.get(parameter, parameter)
+    others = {"start": "from", "stop": "to", "weights": "weight"}
+    name = others.get(parameter, parameter)
     return f"--{name.replace('_', '-')}"
 
 
 def _list_words(value: Any) -> list[str]:
     """Return a value as shell words, one for each use of the option."""
     if isinstance(value, Mapping):
-        return [_quote(f"{key}={','.join(names)}") for key, names in value.items()]
+        return [_quote(f"{key}={','.join(_list_words(part))}") for key, part in value.items()]
     if isinstance(value, list | tuple):
         return [word for part in value for word in _list_words(part)]
     if isinstance(value, float):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.array_files import read_arrays, write_arrays
 from polarbear.data.run import Status
 from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
-from polarbear.inference.archive import read_arrays, write_arrays
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.pair_probabilities import Mixture
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import choose_precision, format_count, format_range, format_unit, round_time
+from polarbear.array_files import pack_array
 from polarbear.data.colours import MAX_SEPARATED, Cast
 from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses
@@ -31,7 +32,7 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
-from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
+from polarbear.reporting.packing import find_candidates, pack_draws, pack_shares
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
 
