@@ -12,13 +12,13 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8100,
-    "readers": 5190,
+    "inference": 8090,
+    "readers": 5150,
     "racing": 4210,
     "data": 3920,
     "running": 3470,
     "plots": 2560,
-    "cli": 2380,
+    "cli": 2350,
     "store": 2220,
     "selection": 1520,
     "reporting": 1060,

@@ -15,6 +15,7 @@ from polarbear.cli.inputs import (
     load_race,
     load_ratings,
     load_runs,
+    require_runs,
 )
 from polarbear.cli.options import (
     OUTPUT_HELP,
@@ -30,11 +31,17 @@ from polarbear.cli.options import (
     add_reading_options,
     add_seed_option,
     check_clock,
-    list_given,
     parse_feature,
     parse_time,
+    pick_given,
 )
-from polarbear.cli.output import check_output_path, escape_output, format_command, print_ribbon
+from polarbear.cli.output import (
+    check_output_path,
+    escape_output,
+    format_command,
+    pick,
+    print_ribbon,
+)
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
@@ -86,11 +93,7 @@ def _count_losses(
     """
     if arguments.losses is None:
         return None
-    source = get_source(arguments)
-    if detect_kind(source) in ("posterior", "ratings", "selector"):
-        raise DataError(
-            f"--losses needs runs, and {source} has none: pass results or the store of a race"
-        )
+    require_runs(arguments, "--losses")
     if arguments.targets is not None:
         raise DataError("--losses is about values at times: leave out --targets")
     shown = sorted({float(times[round(k * (len(times) - 1) / 2)]) for k in range(3)})
@@ -150,21 +153,16 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
         lines += ["", f"{name}: {path}"] if path else []
     plain = {
-        "algorithms": posterior.algorithms,
-        "clock": posterior.clock,
-        "times": posterior.times,
-        "instances": posterior.instances,
+        **pick(posterior, "algorithms", "clock", "times", "instances"),
         "certainty": certainty,
         "pareto": [one.algorithm for one in verdict.verdicts if one.is_candidate],
         "in_pareto": dict(zip(verdict.algorithms, verdict.worth, strict=True)),
-        "mistaken": verdict.mistaken,
-        "cautions": verdict.cautions,
+        **pick(verdict, "mistaken", "cautions"),
         "runs": {one.algorithm: one.counts for one in posterior.ends},
         "verdict": str(verdict).splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),
         "pairs": posterior.pairs(certainty),
-        "trusted": posterior.diagnostics.trusted,
-        "problems": posterior.diagnostics.problems,
+        **pick(posterior.diagnostics, "trusted", "problems"),
         **({"losses": losses.columns()} if losses else {}),
         "report": arguments.report,
         "saved": arguments.save,
@@ -303,11 +301,7 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_schedule(arguments: argparse.Namespace) -> int:
-    source = get_source(arguments)
-    if detect_kind(source) in ("posterior", "ratings", "selector"):
-        raise DataError(
-            f"--schedule needs runs, and {source} has none: pass results or the store of a race"
-        )
+    require_runs(arguments, "--schedule")
     runs = load_runs(arguments)
     check_clock(runs.clock, *(arguments.between or ()), arguments.at, arguments.around)
     budget = arguments.at if arguments.at is not None else _make_preference(arguments)
@@ -333,7 +327,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
     selection = polarbear.select(
         ratings,
         _make_preference(arguments),
-        **{name: getattr(arguments, name) for name in list_given(arguments, SELECT_OPTIONS)},
+        **pick_given(arguments, SELECT_OPTIONS),
     )
     low, high = selection.used
     times = [low, *(time for time in ratings.times if low < time < high), high]
@@ -342,17 +336,10 @@ def _run_select(arguments: argparse.Namespace) -> int:
     candidates = list(dict.fromkeys([*ordered, *(arguments.among or ratings.algorithms)]))
     losses = _count_losses(arguments, times, among=candidates)
     plain = {
-        "algorithms": selection.algorithms,
-        "cautions": selection.cautions,
-        "preference": selection.preference,
+        **pick(selection, "algorithms", "cautions", "preference"),
         "clock": ratings.clock,
-        "range": {"asked": selection.asked, "used": selection.used},
-        "risk": selection.risk,
-        "sure": selection.sure,
-        "met": selection.met,
-        "choices": selection.choices,
-        "exact": selection.exact,
-        "limit": selection.limit,
+        "range": pick(selection, "asked", "used"),
+        **pick(selection, "risk", "sure", "met", "choices", "exact", "limit"),
         **({"losses": losses.columns()} if losses else {}),
     }
     text = f"{selection}\n\n{losses}" if losses else selection

@@ -13,7 +13,7 @@ from polarbear.cli.options import (
     READING_OPTIONS,
     TIME_OPTIONS,
     check_clock,
-    list_given,
+    pick_given,
 )
 from polarbear.cli.output import get_option_name, hide_passwords
 from polarbear.errors import DataError
@@ -105,9 +105,18 @@ def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
     return polarbear.read(source, **get_reading_options(arguments))
 
 
+def require_runs(arguments: argparse.Namespace, option: str) -> None:
+    """Raise an error if the data have no runs, which an option needs."""
+    source = get_source(arguments)
+    if detect_kind(source) not in ("results", "store"):
+        raise DataError(
+            f"{option} needs runs, and {source} has none: pass results or the store of a race"
+        )
+
+
 def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of ``polarbear.read`` that were given."""
-    options = {name: getattr(arguments, name) for name in list_given(arguments, READING_OPTIONS)}
+    options = pick_given(arguments, READING_OPTIONS)
     if "columns" in options:
         options["columns"] = dict(options["columns"])
     for name in ("instance", "value"):
@@ -191,8 +200,8 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
 
 def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
     """Return the targets that ``--targets`` asks for, as shares of the values attained."""
-    if given := list_given(arguments, ("times", "start", "stop")):
-        raise DataError(f"{get_option_name(given[0])} is for times: leave it out, or --targets")
+    for name in pick_given(arguments, ("times", "start", "stop")):
+        raise DataError(f"{get_option_name(name)} is for times: leave it out, or --targets")
     if arguments.targets == "default":
         return polarbear.targets.from_runs(runs)
     try:
@@ -210,7 +219,7 @@ def get_model(arguments: argparse.Namespace) -> "Model":
     from polarbear.racing.questions.stored import BY_NAME
 
     source = get_source(arguments)
-    given = {name: getattr(arguments, name) for name in list_given(arguments, FIT_OPTIONS)}
+    given = pick_given(arguments, FIT_OPTIONS)
     if "weights" in given:
         given["weights"] = dict(given["weights"])
     model = Model()
@@ -245,17 +254,16 @@ def load_posterior(
     activity.says(
         f"rating {len(runs.algorithms):,} algorithms on {len(runs.instances):,} instances"
     )
-    if arguments.targets is not None:
-        targets = _choose_targets(runs, arguments)
-        rankings = polarbear.rank(runs, targets=targets, **model.rank_options())
-        return runs, polarbear.fit(rankings, seed=arguments.seed or 0, **model.fit_options())
+    times, ranking = None, model.rank_options()
     is_race = detect_kind(source) == "store"
-    chooses = is_race or list_given(arguments, TIME_OPTIONS)
-    times = choose_times(runs, arguments) if chooses else None
+    if arguments.targets is not None:
+        ranking["targets"] = _choose_targets(runs, arguments)
+    elif is_race or pick_given(arguments, TIME_OPTIONS):
+        times = choose_times(runs, arguments)
     with warnings.catch_warnings():
         if is_race:  # a race chooses instances on purpose
             warnings.simplefilter("ignore", FewInstances)
-        rankings = rank_runs(runs, times, **model.rank_options())
+        rankings = rank_runs(runs, times, **ranking)
         return runs, polarbear.fit(rankings, seed=arguments.seed or 0, **model.fit_options())
 
 
@@ -305,7 +313,7 @@ def load_race(source: str) -> "Race":
 
 def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
     """Raise an error if options for files of results were given, for the reason stated."""
-    if given := list_given(arguments, names):
+    for name in pick_given(arguments, names):
         raise DataError(
-            f"{get_option_name(given[0])} is for files of results, but {reason}: leave it out"
+            f"{get_option_name(name)} is for files of results, but {reason}: leave it out"
         )

@@ -452,13 +452,14 @@ def add_certainty_option(parser: argparse.ArgumentParser, of: str = "0.95") -> N
     )
 
 
-def list_given(arguments: argparse.Namespace, names: Iterable[str]) -> list[str]:
-    """List the options that were given, out of some that have no default.
+def pick_given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return the options that were given, out of some that have no default.
 
-    >>> list_given(argparse.Namespace(clock=None, seed=0), ["clock", "seed", "prior"])
-    ['seed']
+    >>> pick_given(argparse.Namespace(clock=None, seed=0), ["clock", "seed", "prior"])
+    {'seed': 0}
     """
-    return [name for name in names if getattr(arguments, name, None) is not None]
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def add_seed_option(parser: argparse.ArgumentParser) -> None:

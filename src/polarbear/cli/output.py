@@ -57,6 +57,11 @@ def _to_plain(value: Any) -> Any:
     return value
 
 
+def pick(record: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a record by their names, for JSON."""
+    return {name: getattr(record, name) for name in names}
+
+
 def format_command(arguments: argparse.Namespace) -> str:
     """Return the command as it was typed, without passwords.
 

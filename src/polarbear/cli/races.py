@@ -33,6 +33,7 @@ from polarbear.cli.output import (
     format_command,
     format_json,
     hide_passwords,
+    pick,
     print_conclusion,
     print_error,
 )
@@ -313,13 +314,11 @@ def _run_check(arguments: argparse.Namespace) -> int:
     checks = check_setup(race.setup, seconds=arguments.seconds, seed=race.seed)
     plain = {
         "solvers": {
-            name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
+            name: pick(made.run, "status", "until") | {"seconds": made.seconds}
             for name, made in checks.outcomes.items()
             if isinstance(made, RunOutcome)
         },
-        "direction": race.setup.direction,
-        "clock": race.setup.clock,
-        "times": race.setup.times,
+        **pick(race.setup, "direction", "clock", "times"),
         "problems": checks.problems,
     }
     print_answer(arguments, checks, plain)
@@ -360,8 +359,8 @@ def _run_plan(arguments: argparse.Namespace) -> int:
         elif name not in given:
             raise DataError(f"{name} are missing: pass a race file, or --{name} N")
     planned = plan(**given)
-    plain = {"luck_lasts": planned.luck_lasts, "luck_is_new": planned.luck_is_new}
-    counts = {name: getattr(planned, name) for name in ("algorithms", "instances", "used", "times")}
+    plain = pick(planned, "luck_lasts", "luck_is_new")
+    counts = pick(planned, "algorithms", "instances", "used", "times")
     certainty = planned.question.certainty
     print_answer(arguments, fit_facts(planned), {**counts, "certainty": certainty, **plain})
     return 0

@@ -3,7 +3,6 @@
 import argparse
 import shlex
 from dataclasses import replace
-from typing import Any
 
 import polarbear
 from polarbear.cli.activity import activity
@@ -20,9 +19,9 @@ from polarbear.cli.options import (
     add_question_fields,
     add_question_options,
     add_workers_option,
-    list_given,
+    pick_given,
 )
-from polarbear.cli.output import fit_facts, print_conclusion, write_option
+from polarbear.cli.output import fit_facts, pick, print_conclusion, write_option
 from polarbear.errors import Argument, DataError
 from polarbear.racing.budget import Budget
 
@@ -47,18 +46,12 @@ def _run_calibration(arguments: argparse.Namespace) -> int:
         **model.fit_options(),
     )
     plain = {
-        "algorithms": calibration.algorithms,
-        "clock": calibration.clock,
-        "times": calibration.times,
-        "instances": calibration.instances,
-        "drawn": calibration.drawn,
+        **pick(calibration, "algorithms", "clock", "times", "instances", "drawn", "prior"),
         "replicates": len(calibration.tally),
-        "prior": calibration.prior,
         "coverage": calibration.tally.coverage,
         "claims": calibration.tally.claims(0.95),
         "everywhere": calibration.tally.claims(0.95, 1.0, "everywhere"),
-        "verdict": calibration.verdict,
-        "assumption_holds": calibration.assumption_holds,
+        **pick(calibration, "verdict", "assumption_holds"),
         "misfit": None if calibration.misfit is None else calibration.misfit._asdict(),
     }
     print_answer(arguments, calibration, plain, runs=runs, model=get_model(arguments).describe())
@@ -92,9 +85,7 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     from polarbear.racing.questions.stored import question_from_plain
 
     names = ("over_time", "certainty", *QUESTION_OPTIONS, "regret", "size")
-    given: dict[str, Any] = {
-        name: getattr(arguments, name) for name in list_given(arguments, names)
-    }
+    given = pick_given(arguments, names)
     if arguments.between is None:
         if {"regret", "size"} & given.keys():
             raise DataError("--regret and --size are about a choice: pass --between as well")
@@ -130,9 +121,7 @@ def _run_replay(arguments: argparse.Namespace) -> int:
     status = replayed.status.with_best(replayed.posterior)
     plain = {
         **status.to_dict(),
-        "used": replayed.used,
-        "full": replayed.full,
-        "saved": replayed.saved,
+        **pick(replayed, "used", "full", "saved"),
     }
     print_answer(arguments, fit_facts(replayed), plain, posterior=replayed.posterior, runs=runs)
     if not arguments.json:
@@ -143,7 +132,7 @@ def _run_replay(arguments: argparse.Namespace) -> int:
 def _format_source(arguments: argparse.Namespace) -> str:
     """Return the source as it was typed, with the options for reading it."""
     words = [arguments.source] if arguments.example is None else ["--example", arguments.example]
-    given = {name: getattr(arguments, name) for name in list_given(arguments, RESULT_OPTIONS)}
+    given = pick_given(arguments, RESULT_OPTIONS)
     given |= {name: dict(given[name]) for name in ("columns", "weights") if name in given}
     options = [write_option(Argument(*one), arguments) for one in given.items()]
     return " ".join([shlex.join(words), *options])

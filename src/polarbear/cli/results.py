@@ -11,6 +11,7 @@ from polarbear.cli.options import (
     Subcommand,
     add_data_options,
 )
+from polarbear.cli.output import pick
 from polarbear.errors import DataError
 
 
@@ -38,13 +39,7 @@ def _run_read(arguments: argparse.Namespace) -> int:
             f"--as {arguments.write_format} is the format of the file to write: pass --output FILE"
         )
     runs = load_runs(arguments)
-    plain = {
-        "runs": len(runs),
-        "algorithms": runs.algorithms,
-        "instances": runs.instances,
-        "direction": runs.direction,
-        "clock": runs.clock,
-    }
+    plain = pick(runs, "algorithms", "instances", "direction", "clock") | {"runs": len(runs)}
     text = str(runs)
     if arguments.output:
         polarbear.write(runs, arguments.output, format=arguments.write_format)

@@ -7,7 +7,7 @@ import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import refuse_race_file
 from polarbear.cli.options import STORE_HELP, Subcommand, add_json_option
-from polarbear.cli.output import fit_facts, print_conclusion
+from polarbear.cli.output import fit_facts, pick, print_conclusion
 
 
 def _add_status_options(status: argparse.ArgumentParser) -> None:
@@ -130,10 +130,7 @@ def _run_merge(arguments: argparse.Namespace) -> int:
         f"repetition {run_id.repetition} of {run_id.algorithm!r} on instance {run_id.instance!r}"
         for run_id in run_ids
     ]
-    conflicts = [
-        {n: getattr(run_id, n) for n in ("algorithm", "instance", "repetition")}
-        for run_id in run_ids
-    ]
+    conflicts = [pick(run_id, "algorithm", "instance", "repetition") for run_id in run_ids]
     plain = {**merged._asdict(), "target": arguments.target, "conflicts": conflicts}
     print_answer(arguments, "\n".join([str(merged), *lines]), plain)
     return 0

@@ -49,13 +49,7 @@ def _pack(posterior: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     diagnostics = posterior.diagnostics
     header = {
         "algorithms": list(posterior.algorithms),
-        "clock": posterior.clock,
-        "prior": posterior.prior,
-        "method": posterior.method,
-        "chains": posterior.chains,
-        "independent": posterior.independent,
-        "evidence": posterior.evidence,
-        "instances": posterior.instances,
+        **{name: getattr(posterior, name) for name in HEADER_TYPES},
         "ends": [one._asdict() for one in posterior.ends],
         "hyper": list(posterior.hyper),
         "diagnostics": {

@@ -91,19 +91,9 @@ def read_ioh(
                 has_value = np.isfinite(value)
                 time, value = np.asarray(time)[has_value], np.asarray(value)[has_value]
             name = RunName(run.algorithm, run.instance, run.repetition)
-            number = run.repetition + seen[name]
+            own = name._replace(repetition=run.repetition + seen[name])._asdict()
             status = run.status or Status.UNSTATED
-            records.append(
-                Run(
-                    algorithm=run.algorithm,
-                    instance=run.instance,
-                    time=time,
-                    value=value,
-                    until=until,
-                    repetition=number,
-                    status=status,
-                )
-            )
+            records.append(Run(**own, time=time, value=value, until=until, status=status))
             seen[name] += 1
     if not records:
         raise DataError(

@@ -265,15 +265,8 @@ class _Solve:
         """Return the run, with the exact best value in place of the rounded value."""
         time, value = self.trajectory(self.values, "value")
         time, value = _use_exact(time, value, self.best, direction, self.last)
-        return Run(
-            algorithm=name.algorithm,
-            instance=name.instance,
-            time=time,
-            value=value,
-            until=self.until,
-            repetition=name.repetition,
-            status=self.status,
-        )
+        named = name._asdict()
+        return Run(**named, time=time, value=value, until=self.until, status=self.status)
 
     def make_bound(self, name: RunName, direction: Direction) -> Run:
         """Return the bound over time as a run of the opposite direction."""

@@ -188,15 +188,7 @@ def make_runs(experiments: Sequence[Experiment], options: TrialOptions, source: 
     for one, name in name_experiments(selected, options):
         time, value = trace_values(one, curve, chosen)
         records.append(
-            Run(
-                algorithm=name.algorithm,
-                instance=name.instance,
-                time=time,
-                value=value,
-                until=one.until,
-                repetition=name.repetition,
-                status=one.status,
-            )
+            Run(**name._asdict(), time=time, value=value, until=one.until, status=one.status)
         )
     with prefix_errors(source.label):
         best = curve != "chosen"
