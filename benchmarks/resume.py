@@ -73,7 +73,7 @@ def keep(where):
         last = store.n_events
         if (kept := read_snapshot(store._database)) is not None and kept.last == last:
             return {"bytes": len(kept.data)}
-        race = Race.from_events(store.read_facts(last), keep=False, stored=StoredRuns(lambda _: ()))
+        race = Race.from_events(store.read_facts(last), stored=StoredRuns(lambda _: ()))
         state, ranked = race.state, race._ranked_runs
         names, n = state.members.present(), len(state.pool.order)
         shape = len(state.setup.times), n * len(names)
@@ -85,7 +85,7 @@ def keep(where):
             np.arange(n, dtype=np.int32), np.ones(n), state.setup.clock,
             status=np.zeros(len(code), dtype=np.int8),
         )  # fmt: skip
-        ranked._names, ranked._new_stored = frozenset(names), {}
+        ranked._names, ranked._new = frozenset(names), {}
         hashed = EventHash()
         assert hashed.extend(store._database, len(store._ids), last)
         data = race.snapshot()

@@ -1,4 +1,4 @@
-"""Check pages in a browser: overflow, dead links, missing pictures and errors of scripts.
+"""Check pages in a browser: overflow, dead links, missing pictures, errors of scripts, search.
 
 Run it as ``PYTHONPATH=tests/support python docs/check_pages.py site`` after ``sphinx-build docs
 site``. It opens every page of the folder, and HTML files that are named, at the widths of a desk
@@ -7,8 +7,10 @@ code 1 if something is wrong. It needs Chromium; links to other sites are not fo
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,6 +21,9 @@ WIDTHS_PX = (1440, 390)
 THEMES = ("light", "dark")
 LEFT_OUT = ("genindex.html", "py-modindex.html", "search.html")
 """Pages that the builder of the site makes by itself."""
+
+SEARCHED = Path(__file__).with_name("search.json")
+"""Words that people search for, and the page that is to come first."""
 
 SETTLE_MS = 50
 """The time for scripts to draw a page again."""
@@ -96,6 +101,16 @@ def check_pages(browser: Any, pages: list[Path], pictures: Path | None) -> Itera
             yield f"{path.name}: no place {parts.fragment!r} in {target.name}"
 
 
+def check_search(browser: Any, site: Path) -> Iterator[str]:
+    """Yield words that the search of the site finds first on another page than it should."""
+    page = browser.new_page()
+    for word, wanted in json.loads(SEARCHED.read_text("utf-8")).items():
+        page.goto(f"{(site / 'search.html').resolve().as_uri()}?q={word}")
+        first = page.locator("#search-results li a").first.get_attribute("href") or ""
+        if not urlsplit(first).path.endswith(f"{wanted}.html"):
+            yield f"search for {word!r}: {first} comes first, not {wanted}"
+
+
 def main() -> int:
     """Check the pages that the command line names; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -106,8 +121,10 @@ def main() -> int:
         arguments.pictures.mkdir(parents=True, exist_ok=True)
     pages = find_pages(arguments.paths)
     n_problems = 0
+    sites = [path for path in map(Path, arguments.paths) if (path / "search.html").exists()]
     with browsers.opened() as browser:
-        for problem in check_pages(browser, pages, arguments.pictures):
+        searches = (check_search(browser, site) for site in sites)
+        for problem in chain(check_pages(browser, pages, arguments.pictures), *searches):
             print(problem, flush=True)
             n_problems += 1
     print(f"{len(pages)} pages, {n_problems} problems")

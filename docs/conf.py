@@ -4,6 +4,8 @@ What the project says elsewhere (ARCHITECTURE.md, tables of studies and benchmar
 It is copied into ``docs`` when the site is built, with links that lead to pages.
 """
 
+import inspect
+import json
 import os
 import re
 import runpy
@@ -224,7 +226,17 @@ def listed(text: str, folder: Path) -> str:
 def read_page(_: object, page: str, source: list[str]) -> None:
     """Links that lead out of ``docs`` lead to the pages that are made of what is there."""
     folder = (DOCS / page).parent
-    source[0] = linked(listed(source[0], folder), folder, page)
+    source[0] = mark_searched(linked(listed(source[0], folder), folder, page), page)
+
+
+def mark_searched(text: str, page: str) -> str:
+    """Enter the words that this page is to be found by in the index, which search names first."""
+    for word, first in json.loads((DOCS / "search.json").read_text("utf-8")).items():
+        if first == page:
+            heading = re.search(rf"(?im)^#+ .*\b{word}.*$", text) or re.search(r"(?m)^# .*$", text)
+            end = heading.end() if heading else 0
+            text = f"{text[:end]}\n\n```{{index}} ! {word}\n```\n{text[end:]}"
+    return text
 
 
 def skipped(*about: object) -> bool | None:
@@ -290,6 +302,18 @@ def find_preview(
     context["metatags"] = PREVIEW.sub(whole, context.get("metatags") or "")
 
 
+def say_result(*about: object) -> None:
+    """Say what a function returns by its annotation, if its docstring does not say it."""
+    what, function, lines = about[1], about[3], about[5]
+    if what not in ("function", "method") or "Returns" in lines or "Yields" in lines:
+        return
+    result = inspect.signature(function).return_annotation
+    name = result if isinstance(result, str) else getattr(result, "__name__", "")
+    name = re.sub(r"\b(Bools|Floats|Ints)\b", lambda kind: f"array of {kind[0].lower()}", name)
+    if name not in ("", "None", "Self", "_empty"):
+        lines += ["Returns", "-------", name, ""]
+
+
 COLON = "\N{RATIO}"
 """Stands for a colon of the first line of a property while Napoleon reads it."""
 
@@ -308,6 +332,7 @@ def show_colons(*about: object) -> None:
 
 def setup(app) -> None:
     """What Sphinx calls."""
+    app.connect("autodoc-process-docstring", say_result, priority=300)
     app.connect("autodoc-process-docstring", hide_colons, priority=400)  # Napoleon has 500
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("autodoc-skip-member", skipped)

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache, partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 import polarbear as pb
 import reported
 from polarbear.coordinator.run_race import SolverRace
+from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, find_stretches, weigh
 from polarbear.plots import Cast
 from polarbear.reporting.content import make_document
 
@@ -45,6 +47,12 @@ def fit_example() -> pb.Posterior:
 
 
 @cache
+def fit_known_optimisers() -> pb.Posterior:
+    """The posterior of the recorded runs of optimisers that everybody knows."""
+    return pb.fit(pb.example())
+
+
+@cache
 def replay_example() -> pb.plots.Evolution:
     """The rounds of a race over the recorded runs."""
     runs = pb.example("cma-variants")
@@ -53,11 +61,43 @@ def replay_example() -> pb.plots.Evolution:
 
 def describe_first_answer() -> dict[str, Any]:
     """The figure of the README, and the preview of links."""
-    posterior = fit_example()
+    posterior = fit_known_optimisers()
     return {
         "ribbon": pb.plots.ribbon_data(posterior),
         "ratings": pb.plots.ratings_data(posterior),
     }
+
+
+def describe_looking(races: int = 400, most: int = 500, n_times: int = 20) -> dict[str, Any]:
+    """How many races of two equal algorithms have called one better, after so many instances.
+
+    A usual test, at 5 % after every batch, and the rule of races.
+    """
+    times, rng = np.linspace(1, 2, n_times), np.random.default_rng(0)
+    noise = pb.simulation.draw_persistent_noise(times, (most, races, 2), 0.5, rng)
+    places = noise.reshape(n_times, most, 2 * races)
+    lead = np.sign(noise[..., 1] - noise[..., 0]).mean(axis=0)  # (instances, races)
+    stretches, first = find_stretches(times, 0.1), np.arange(0, 2 * races, 2)
+    looks = [0]
+    while looks[-1] < most:
+        looks.append(min(most, looks[-1] + pb.Budget().batch_after(looks[-1])))
+    called, tally = np.zeros((2, races), dtype=bool), None
+    shares = {"a test at 5 % after every batch": [], "a race of PolarBear": []}
+    for before, look in pairwise(looks):
+        new = Duels.of(first, first + 1, places[:, before:look], stretches, np.ones(look - before))
+        added = DuelTally.of(new, stretches)
+        tally = added if tally is None else tally.join(added)
+        evidence = PairEvidence.empty(len(stretches), (2 * races, 2))
+        both = (first, np.ones_like(first)), (first + 1, np.zeros_like(first))
+        weigh(evidence, both, tally, 0.1)
+        no_worse, better = evidence.proves(np.full((2 * races, 2), np.log(1 / (1 - CERTAINTY))))
+        replaces = (no_worse.all(axis=0) & better).any(axis=1).reshape(races, 2).any(axis=1)
+        seen = lead[:look]
+        usual = np.abs(seen.mean(axis=0)) > 1.96 * seen.std(axis=0, ddof=1) / np.sqrt(look)
+        called |= [usual, replaces]
+        for name, share in zip(shares, called.mean(axis=1), strict=True):
+            shares[name].append(share)
+    return {"instances": np.array(looks[1:]), **{k: np.array(v) for k, v in shares.items()}}
 
 
 def describe_figures() -> dict[str, Any]:
@@ -182,6 +222,7 @@ def describe_race() -> dict[str, Any]:
 PICTURES: dict[str, Callable[[], dict[str, Any]]] = {
     "docs/_static/preview.png": describe_first_answer,
     "docs/first-answer.png": describe_first_answer,
+    "docs/looking.png": describe_looking,
     **{
         f"docs/design/first-screens/{name}.png": partial(describe_first_screen, name)
         for name in FIRST_SCREENS

@@ -96,6 +96,31 @@ def first_answer(data: dict[str, Any], picture: Path) -> None:
     shrink(picture, 200)
 
 
+def looking(data: dict[str, Any], picture: Path) -> None:
+    """Draw how many races have called one of two equal algorithms better, for the README."""
+    sheet, place = pyplot.subplots(figsize=(6.6, 2.3), layout="constrained")
+    instances = data["instances"]
+    for (name, share), style in zip(list(data.items())[1:], ("--", "-"), strict=True):
+        (line,) = place.plot(instances, 100 * share, style, lw=2)
+        place.annotate(
+            f"{name}: {100 * share[-1]:.0f} %" if share[-1] >= 0.01 else f"{name}: < 1 %",
+            (instances[-1], max(100 * share[-1], 5)), xytext=(-4, 4), textcoords="offset points",
+            ha="right", va="bottom", color=line.get_color(),
+        )  # fmt: skip
+    place.axhline(5, color="0.6", lw=1, ls=":")
+    place.annotate("5 %", (4, 5), xytext=(0, 3), textcoords="offset points", color="0.4")
+    place.set_xlabel("Instances, with a look after every batch")
+    place.set_ylabel("Called one better (%)")
+    place.set_title("Two equal algorithms", loc="left", fontsize=10)
+    place.set_xlim(0, instances[-1])
+    place.set_ylim(0, None)
+    place.margins(y=0.2)
+    place.spines[["top", "right"]].set_visible(False)
+    sheet.savefig(picture, dpi=150)
+    pyplot.close(sheet)
+    shrink(picture, 200)
+
+
 def preview(data: dict[str, Any], picture: Path) -> None:
     """Draw what others see of a link to the pages: 1200 x 630 pixels."""
     sheet, (top, below) = pyplot.subplots(
@@ -177,6 +202,8 @@ def take(name: str, data: dict[str, Any], folder: Path) -> None:
             preview(data, picture)
         case "first-answer.png":
             first_answer(data, picture)
+        case "looking.png":
+            looking(data, picture)
         case "how-to/constraints.png":
             constraints(data, picture)
         case "how-to/figures.png":

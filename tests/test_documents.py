@@ -57,6 +57,7 @@ PUBLIC = {
 CLASSES = {
     name: thing for name, thing in PUBLIC.items() if isinstance(thing, type) and "." not in name
 }
+CALLED = {name: thing for name, thing in PUBLIC.items() if not isinstance(thing, type)}
 
 
 def examples(text):
@@ -66,6 +67,14 @@ def examples(text):
 @pytest.mark.parametrize("name", PUBLIC)
 def test_what_is_public_has_an_example(name):
     assert examples(inspect.getdoc(PUBLIC[name])), f"{name}: its docstring has no example"
+
+
+@pytest.mark.parametrize("name", [name for name in CALLED if "." not in name])
+def test_functions_say_what_they_return_and_raise(name):
+    """Functions of modules: docs/conf.py says what they return by their annotation."""
+    text, result = inspect.getdoc(CALLED[name]), inspect.signature(CALLED[name]).return_annotation
+    assert "\nRaises\n------\n" in text, f"{name}: its docstring has no section Raises"
+    assert result in ("None", None) or "\nReturns\n-------\n" in text, f"{name}: nor Returns"
 
 
 def methods(cls):

@@ -104,9 +104,9 @@ def hook(monkeypatch):
     return runpy.run_path(str(ROOT / "hatch_build.py"))
 
 
-def test_the_readme_lists_every_extra():
+def test_the_page_on_installing_lists_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    text = (ROOT / "README.md").read_text("utf-8")
+    text = (ROOT / "docs" / "how-to" / "install.md").read_text("utf-8")
     table = text[text.index("| extra |") :].partition("\n\n")[0]
     first_cells = [row.split("|")[1] for row in table.splitlines()[2:]]
     listed = re.findall("`([a-z]+)`", " ".join(first_cells))
@@ -120,7 +120,7 @@ def test_links_of_the_readme_are_absolute_where_the_package_is_published(hook):
     base = "https://example.org/bear"
     published = hook["make_absolute"](text, base, "1.0")
     relative = re.findall(r"\]\((?!https?:|#)", published)
-    assert len(re.findall(r"\]\((?!https?:|#)", text)) > 40
+    assert len(re.findall(r"\]\((?!https?:|#)", text)) > 20
     assert not relative
     assert f"]({base}/raw/v1.0/docs/first-answer.png)" in published
     assert f"]({base}/blob/v1.0/docs/tutorials/i-have-data.md)" in published

@@ -12,9 +12,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8090,
+    "inference": 8170,
     "readers": 5150,
-    "racing": 4210,
+    "racing": 3880,
     "data": 3920,
     "running": 3470,
     "plots": 2560,
@@ -23,7 +23,7 @@ BUDGETS = {
     "selection": 1520,
     "reporting": 1060,
     "design": 1060,
-    "coordinator": 840,
+    "coordinator": 820,
     "calibration": 570,
     "live": 720,
     "priors": 430,

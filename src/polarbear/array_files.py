@@ -5,13 +5,14 @@ file is executed or unpickled, so files from untrusted sources are safe to read.
 """
 
 import base64
+import fnmatch
 import json
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.lib import format as npy
@@ -48,16 +49,26 @@ def write_arrays(
     """Write named arrays to a file; an old file is replaced only when the new one is complete."""
     path = Path(path)
     partial = path.with_name(path.name + ".partial")
-    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        file.writestr(HEADER_NAME, json.dumps(header, indent=1, ensure_ascii=False))
-        for name, values in arrays.items():
-            with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                npy.write_array(entry, np.ascontiguousarray(values), allow_pickle=False)
+    pack_arrays(partial, json.dumps(header, indent=1, ensure_ascii=False), arrays)
     partial.replace(path)
 
 
+def pack_arrays(
+    file: Path | BinaryIO,
+    header: str,
+    arrays: Mapping[str, NDArray[Any]],
+    compression: int = zipfile.ZIP_DEFLATED,
+) -> None:
+    """Write a header in JSON and named arrays to a file or a buffer."""
+    with zipfile.ZipFile(file, "w", compression, compresslevel=1) as archive:
+        archive.writestr(HEADER_NAME, header)
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                npy.write_array(entry, np.ascontiguousarray(values), allow_pickle=False)
+
+
 def read_arrays(
-    path: str | Path, kind: str, version: int
+    path: str | Path | BinaryIO, kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and arrays; DataError if the file is damaged, of another kind or too new."""
     try:
@@ -65,12 +76,9 @@ def read_arrays(
             check_zip(file)
             header = json.loads(file.read(HEADER_NAME))
             arrays = {}
-            for name in file.namelist():
-                if name.endswith(".npy"):
-                    with file.open(name) as entry:
-                        arrays[name.removesuffix(".npy")] = npy.read_array(
-                            entry, allow_pickle=False
-                        )
+            for name in fnmatch.filter(file.namelist(), "*.npy"):
+                with file.open(name) as entry:
+                    arrays[name.removesuffix(".npy")] = npy.read_array(entry, allow_pickle=False)
     except DataError as error:
         raise DataError(f"{path}: ", error) from None
     except MALFORMED_FILE_ERRORS as error:

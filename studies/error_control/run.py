@@ -207,9 +207,9 @@ def count_errors(setting: Setting, races: int, n: int, persistence: float, seed:
         elif setting.counts == "lost":
             found = find_lost(shown, heirs)[:, list(setting.at_risk)]
         else:
-            evidence = shown.evidence[0]
-            within = (evidence.no_worse >= shown.level).all(axis=0).reshape(races, size, size)
-            ahead = evidence.is_ahead_somewhere().reshape(races, size, size)
+            within = (shown.evidence.no_worse[0] >= shown.level).all(axis=0)
+            within = within.reshape(races, size, size)
+            ahead = shown.evidence.is_ahead_somewhere()[0].reshape(races, size, size)
             holds = within if setting.counts == "tied" else ahead
             found = (holds & holds.swapaxes(1, 2))[:, 0, 1:2]
         wrong = wrong | found

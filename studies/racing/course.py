@@ -65,9 +65,8 @@ class Method(NamedTuple):
         """Return the method with other fields of the question or the budget."""
         limits = {field.name for field in fields(pb.Budget)} & changes.keys()
         asked = {name: value for name, value in changes.items() if name not in limits}
-        budget = {**self.budget.to_plain(), **{name: changes[name] for name in limits}}
-        question = replace(self.question, **asked)
-        return self._replace(question=question, budget=pb.Budget.from_plain(budget))
+        budget = replace(self.budget, **{name: changes[name] for name in limits})
+        return self._replace(question=replace(self.question, **asked), budget=budget)
 
 
 def methods_of(certainty: float, prior: Any = None) -> dict[str, Method]:

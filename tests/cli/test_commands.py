@@ -141,6 +141,15 @@ def test_many_algorithms_are_a_table(many, capsys):
     assert said.splitlines()[-1].startswith("Run a1: ")
 
 
+def test_a_table_of_solved_tasks_is_read_by_named_columns(tmp_path, capsys):
+    """The instance was passed as a tuple of one name, which only long tables took."""
+    board = tmp_path / "board.csv"
+    board.write_text("model,task,solved,cost\nA,x,1,0.1\nB,x,0,0.2\n")
+    named = ["--algorithm", "model", "--instance", "task", "--value", "solved", "--time", "cost"]
+    assert main(["read", str(board), *named, "--clock", "dollars"]) == 0
+    assert "2 algorithms on 1 instance, maximize" in capsys.readouterr().out
+
+
 def test_the_parser_loads_no_numpy():
     code = "import sys, polarbear.cli.main as m; m.make_parser('status'); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout

@@ -136,7 +136,7 @@ def test_running_times_are_those_of_the_definition(case, penalty):
 def test_a_fit_at_targets_says_so():
     posterior = pb.fit(pb.rank(pb.example(), targets=pb.targets.from_runs(pb.example())))
     said = str(posterior.verdict(0.95))
-    assert "at all 9 targets from 5 to 98 % targets" in said
+    assert "from 90 to 98 % targets" in said
     assert "in the any-target Pareto set" in said
 
 

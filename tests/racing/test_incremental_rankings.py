@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear.racing.incremental_rankings import IncrementalRankings
+from polarbear.racing.ledger import Ledger
+from polarbear.racing.pool import Pool
 
 TIMES = (1.0, 2.0, 4.0, 8.0)
 NAMES = ("a1", "a2", "a3", "a4")
@@ -25,6 +27,7 @@ def test_whoever_comes_and_goes(data, direction):
     order = data.draw(st.permutations(range(len(runs))))
     evidence = IncrementalRankings(TIMES, direction, "time")
     place = {f"i{k}": k for k in data.draw(st.permutations(range(13)))}
+    pool = Pool(used=place, observed_until={name: dict.fromkeys(NAMES, 9.0) for name in place})
     told = []
     for round_ in range(4):
         for k in order[round_ * 12 : round_ * 12 + 12]:
@@ -32,7 +35,7 @@ def test_whoever_comes_and_goes(data, direction):
             told.append(runs[k])
         names = data.draw(st.sets(st.sampled_from(NAMES)))
         counts = [run for run in told if run.algorithm in names]
-        found = evidence.rankings(round_, names, lambda run: run, place)
+        found = evidence.rankings(round_, names, Ledger(), pool)
         if not counts:
             assert found is None
             continue
@@ -46,10 +49,10 @@ def test_what_counts_later_is_not_seen_before():
     evidence = IncrementalRankings([1.0], "minimize", "time")
     evidence.add(pb.Run("a", "i", [1], [0.0], 1.0), 0)
     evidence.add(pb.Run("b", "i", [1], [0.0], 1.0), 2)
-    place = {"i": 0}
-    assert evidence.rankings(1, ["a", "b"], lambda run: run, place).algorithms == ("a",)
-    assert evidence.rankings(2, ["a", "b"], lambda run: run, place).algorithms == ("a", "b")
-    assert evidence.rankings(2, [], lambda run: run, place) is None
+    pool = Pool(used={"i": 0}, observed_until={"i": {"a": 1.0, "b": 1.0}})
+    assert evidence.rankings(1, ["a", "b"], Ledger(), pool).algorithms == ("a",)
+    assert evidence.rankings(2, ["a", "b"], Ledger(), pool).algorithms == ("a", "b")
+    assert evidence.rankings(2, [], Ledger(), pool) is None
 
 
 def test_among_and_join_are_what_rank_makes():

@@ -11,7 +11,7 @@ from polarbear.data.run import Status
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.racing.events import Asked, Decided
 from polarbear.racing.extended_runs import map_extensions
-from polarbear.racing.forecast import LeadDraws
+from polarbear.racing.forecast import Leads
 from polarbear.racing.jobs import Job
 from polarbear.racing.state import key_of
 from polarbear.store import open_store
@@ -109,7 +109,10 @@ def test_a_look_that_cannot_be_trusted_gives_nobody_up():
 def nothing_is_left(race):
     """Whether a race that ended without an answer has seen all that it could."""
     state = race.state
-    until = {name: max(others.values()) for name, others in state.rivals().items()}
+    until = {
+        name: max(others.values())
+        for name, others in state.pairs.rivals(state.members.present()).items()
+    }
     return all(
         known[name] >= state.setup.times[times.bit_length() - 1]
         for name, times in until.items()
@@ -203,8 +206,8 @@ def test_repetitions_of_an_instance_are_one_instance():
         for k in range(5)
     ]
     rankings = pb.rank(pb.Runs.from_records(runs, direction="maximize"), TIMES)
-    found = LeadDraws.from_posterior(quick_fit(rankings, seed=0), rankings, np.array([[0, 1]]))
-    assert np.allclose(found.n_instances, 4.0)
+    found = Leads.of(quick_fit(rankings, seed=0), rankings)
+    assert np.allclose(found.instances, 4.0)
 
 
 def test_a_round_of_one_that_is_removed_decides_nothing_else():

@@ -7,57 +7,50 @@ from scipy.special import ndtri
 import polarbear as pb
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.verdicts import Unsettled, Verdict
-from polarbear.racing.forecast import (
-    InstancesNeeded,
-    LeadDraws,
-    RequiredZ,
-    forecast_race,
-)
+from polarbear.racing.forecast import Leads, forecast_pairs
 from racers import PerLook, drive, race_of, solve
 
 Z, MARGIN = float(ndtri(0.99)), equivalence_margin(0.05)
-LOOK = RequiredZ(Z, MARGIN)
-TIMES = np.array([1.0, 10.0, 100.0])
 
 
-def leads(*columns, spread=0.5, seen=10.0, draws=50):
-    """Leads of pairs of a chain 0-1, 0-2, ...; the first of a pair is algorithm 0."""
-    mean = np.array(columns, dtype=float).T
-    noise = spread * np.random.default_rng(0).standard_normal((draws, *mean.shape))
-    noise -= noise.mean(axis=0)
-    noise *= spread / noise.std(axis=0)
-    k = np.arange(len(columns))
-    return LeadDraws(
-        np.zeros_like(k), k + 1, mean + noise, np.full(mean.shape, spread), np.full_like(mean, seen)
-    )
+def leads(*columns, spread=0.5, seen=10.0):
+    """Leads (times, n, n) of algorithm 0 over each other one; the others are apart as follows."""
+    utilities = -np.array([np.zeros(len(columns[0])), *columns], dtype=float).T
+    mean = utilities[:, :, None] - utilities[:, None]
+    return Leads(mean, np.full(mean.shape, spread), np.full(mean.shape, seen))
+
+
+def routes(one, resolution="crossing", shift=0.0):
+    return pb.PaperParetoSet(certainty=0.99, resolution=resolution)._find_routes(one, shift)
 
 
 def test_a_lead_is_certain_when_its_spread_has_shrunk_enough():
-    one = leads([0.4, 0.4, 0.4])
-    needs = InstancesNeeded.from_leads(np.full((3, 1), 0.4), one, LOOK)
-    total = 10 + needs.first_ahead[0, 0]
-    assert 0.4 / (0.5 * np.sqrt(10 / total)) == pytest.approx(Z)
-    assert np.isinf(needs.second_ahead).all()
-    assert np.isinf(needs.equivalent).all()
-    same = InstancesNeeded.from_leads(np.full((3, 1), 0.05), one, LOOK)
-    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same.equivalent[0, 0]))) == pytest.approx(Z)
+    replaced, settled = routes(leads([0.4, 0.4, 0.4]), "strict")
+    assert 0.4 / (0.5 * np.sqrt(10 / (10 + replaced[0, 1]))) == pytest.approx(Z)
+    assert settled[0, 1] == replaced[0, 1]
+    assert np.isinf(replaced[1, 0])
+    _, same = routes(leads([0.05, 0.05, 0.05]), "strict")
+    assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same[0, 1]))) == pytest.approx(Z)
 
 
 def test_a_crossing_needs_one_time_each_and_strictness_all():
     one = leads([3.0, 0.21, -3.0])
-    needs = InstancesNeeded.from_leads(one.draws.mean(axis=0), one, LOOK)
-    assert needs.until_settled("crossing") == 0
-    assert needs.until_settled("strict") == pytest.approx(needs.first_ahead[1])
+    assert routes(one, "crossing").settled[0, 1] == 0
+    middle = leads([0.21])
+    assert routes(one, "strict").settled[0, 1] == routes(middle, "strict").settled[0, 1] > 0
 
 
 def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
     # 1 is behind 0 for sure soon; 0 and 2 differ by a hair.
     both = leads([2.0, 2.0, 0.8], [0.3, 0.3, 0.3])
-    found, need = forecast_race(both, 3, LOOK, "crossing")
-    assert need[0] < need[1]
-    assert found.instances[0] <= found.instances[1] <= found.instances[2]
-    assert found.runs[1] >= found.instances[1]
-    assert "more instances" in str(found)
+    pairs = [("a", "b"), ("a", "c"), ("a", "without runs")]
+    forecast, need = forecast_pairs(pairs, "abc", lambda shift: routes(both, shift=shift))
+    soon, late = need.values()
+    assert soon < late
+    low, middle, high = forecast.instances
+    assert low < middle == late < high
+    assert forecast.runs[1] == soon + 2 * late
+    assert "more instances" in str(forecast)
 
 
 @pytest.mark.slow

@@ -112,7 +112,7 @@ def test_a_file_says_what_to_run(race, capsys):
         ('clock = "reported"', 'clock = "watch"', "clock = 'watch': expected one of"),
         ("n = 3", 'n = "x"', "[times] "),
         ("times = {", 'times = ["a"] # {', "[times] could not convert"),
-        ("batch = [2, 4]", "batch = 4", "[budget] batch = 4: expected two numbers"),
+        ("batch = [2, 4]", "batch = 4", "[budget] batch = 4: expected two whole numbers"),
         ("from = 1,", "from = 200,", "before its start at 200"),
         ("files =", "flies =", "[instances] unknown key 'flies'; did you mean 'files'?"),
         ('store = "race.db"', "seed = 8", "is not TOML: Cannot overwrite a value"),

@@ -8,7 +8,6 @@ from polarbear.data.run import Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Asked, Failed, Hosted, Imported, Told
-from polarbear.racing.notes import make_attribution
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.racing.state import key_of
@@ -173,7 +172,7 @@ def test_reasons_of_failures_and_hosts_of_runs_are_merged(tmp_path):
                 race.tell(run, why=f"no licence on site {k}", output="licence?")
             else:
                 race.tell(solve(job))
-            race.record(make_attribution(race.state, [job.key], [("host", f"node-{k}")]))
+            race.record(race.state.ledger.attribute([job.key], (("host", f"node-{k}"),)))
         paths.append(site(tmp_path / f"{k}.db", race))
     merge(paths, tmp_path / "all.db")
     merge(paths, tmp_path / "all.db")  # twice is once

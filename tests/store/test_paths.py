@@ -68,7 +68,8 @@ class Site:
 
     def restore(self):
         with open_store(self.path, read_only=True) as store:
-            self.race = restore(store.read(), keep=False)
+            self.race = restore(store.read())
+            self.race.forget()
 
     def runs(self, path=None):
         with open_store(path or self.path, read_only=True) as store:

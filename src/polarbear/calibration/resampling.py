@@ -257,6 +257,16 @@ def calibrate(
     seed
         The same seed gives the same result.
 
+    Returns
+    -------
+    Calibration
+        How often claims were true, with a verdict.
+
+    Raises
+    ------
+    DataError
+        If the data are not runs or rankings, or ``replicates`` is below 2.
+
     Examples
     --------
     >>> import polarbear as pb

@@ -120,9 +120,8 @@ def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     if "columns" in options:
         options["columns"] = dict(options["columns"])
     for name in ("instance", "value"):
-        if name in options:
-            first, *others = options[name]
-            options[name] = (first, *others) if others else first
+        if len(options.get(name, ())) == 1:
+            (options[name],) = options[name]
     return options
 
 

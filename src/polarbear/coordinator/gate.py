@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from os import PathLike
 from typing import Any, Literal
@@ -11,7 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from polarbear._text import escape_text, format_count, format_duration, format_list, format_time
+from polarbear._text import (
+    align_columns,
+    escape_text,
+    format_count,
+    format_duration,
+    format_list,
+    format_time,
+)
 from polarbear.coordinator.resume import ChangedSetupError
 from polarbear.coordinator.run_race import SolverRace, race
 from polarbear.data.rankings import rank
@@ -35,7 +42,7 @@ from polarbear.racing.questions.no_worse import (
     find_provable,
     find_proven_margin,
 )
-from polarbear.racing.state import State
+from polarbear.racing.status import RunCounts
 from polarbear.running.solvers.job import Clock
 from polarbear.running.solvers.setup import Limits, Solver
 
@@ -45,6 +52,7 @@ Answer = Literal["pass", "fail", "undecided"]
 
 ANSWERS: Mapping[str, Answer] = {"passed": "pass", "failed": "fail", "undecided": "undecided"}
 ADVICE = "Is the last budget long enough for a first value, and does the pattern match its line?"
+NO_RUNS = RunCounts({}, {}, {}, {})
 EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
 
 
@@ -70,29 +78,6 @@ class AtTime:
 
 
 @dataclass(frozen=True)
-class FailedRuns:
-    """The number of failed runs of a version, of all its runs, and the most frequent reason.
-
-    A run without a value counts as failed if its version has never reported one.
-
-    >>> FailedRuns(2, 16, "no `licence`").describe("new")
-    "2 of 16 runs of the new version failed; most frequent reason: `no 'licence'`"
-    """
-
-    failed: int
-    runs: int
-    why: str
-
-    def describe(self, version: str) -> str:
-        """Return a line on the failed runs, with the reason quoted for Markdown; "" if none."""
-        if not self.failed:
-            return ""
-        why = escape_text(" ".join(self.why.split())).replace("`", "'")
-        failed = f"{self.failed:,} of {format_count(self.runs, 'run')} of the {version} version"
-        return f"{failed} failed; most frequent reason: `{why}`"
-
-
-@dataclass(frozen=True)
 class Gate:
     """The result of :func:`gate`: whether the new version of a solver is no worse than the old.
 
@@ -107,8 +92,8 @@ class Gate:
         The cost: instances, and the number and the time of all runs.
     ended
         Why no more runs were made.
-    failures
-        The failed runs of each version, "old" and "new".
+    runs
+        The runs of each version, "old" and "new": made and failed, and why.
     proven_margin
         The smallest margin by which the new version is shown to be worse nowhere; None if none is.
     provable
@@ -118,7 +103,7 @@ class Gate:
     Examples
     --------
     >>> undecided = Verdict("new", "undecided", margin=0.1, certainty=0.95)
-    >>> gate = Gate(undecided, (), 12, Spent(24, 2.5), "deadline", {}, 0.27, (12, 0.83, 0.11))
+    >>> gate = Gate(undecided, (), 12, Spent(24, 2.5), "deadline", NO_RUNS, 0.27, (12, 0.83, 0.11))
     >>> print(gate.guarantee)
     The question is not settled (deadline): more instances are needed.
     >>> print(gate.describe_proof())
@@ -131,7 +116,7 @@ class Gate:
     instances: int
     spent: Spent
     ended: str
-    failures: Mapping[str, FailedRuns] = field(default_factory=dict)
+    runs: RunCounts = NO_RUNS
     proven_margin: float | None = None
     provable: tuple[int, float | None, float | None] | None = None
 
@@ -178,6 +163,14 @@ class Gate:
         sure = f"with probability {POWER:g}"
         return f"{text} {format_count(n, 'instance')} can show {passes}, and {fails} ({sure})."
 
+    def _describe_failures(self, version: str) -> str:
+        """Return a sentence on the failed runs, with reasons quoted for Markdown; "" if none."""
+        if not self.runs.failed.get(version):
+            return ""
+        why = escape_text(" ".join(self.runs.why.get(version, "").split())).replace("`", "'")
+        made = format_count(self.runs.made.get(version, 0), "run")
+        return f"{self.runs.failed[version]:,} of {made} of the {version} version failed: `{why}`"
+
     def _describe_robustness(self) -> str:
         """Return a sentence on the instances that the answer depends on; "" if undecided."""
         decisive = self.verdict.decisive
@@ -201,16 +194,15 @@ class Gate:
         """Return the sentences that follow the cost in the text and in the summary."""
         sentences = [
             self.describe_proof(),
-            *(one.describe(name) for name, one in self.failures.items()),
+            *map(self._describe_failures, (OLD, NEW)),
             self._describe_robustness(),
             self._describe_missing_values(),
         ]
         return [*filter(None, sentences)]
 
     def __str__(self) -> str:
-        lines = [f"{self.answer}: {self.guarantee}", f"  {self._cost()}"]
-        lines += [f"  {remark}" for remark in self._list_remarks()]
-        return "\n".join([*lines, self._table()])
+        lines = [self._cost(), *self._list_remarks(), *align_columns(self._list_rows()).split("\n")]
+        return "\n  ".join([f"{self.answer}: {self.guarantee}", *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields of the result as a dictionary of numbers and text, for JSON.
@@ -229,17 +221,11 @@ class Gate:
         >>> print(Gate(verdict, (), 9, Spent(18, 1.0), "resolved").markdown()[:32])
         ### No regression gate: **pass**
         """
-        rows = [
-            f"| {format_time(one.time, self.verdict.clock)} | {one.wins:g} | {one.ties:g} | "
-            f"{one.losses:g} | {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f}) |"
-            for one in self.times
-        ]
-        head = (
-            "| time | new wins | ties | old wins | P(new wins) (bounds) |\n|---|---|---|---|---|\n"
-        )
+        rows = [f"| {' | '.join(row)} |" for row in self._list_rows()]
+        rows.insert(1, "|---|---|---|---|---|")
         text = f"### No regression gate: **{self.answer}**\n\n{self.guarantee}\n\n{self._cost()}.\n"
         text += "".join(f"\n{remark}\n" for remark in self._list_remarks())
-        return text + (f"\n{head}" + "\n".join(rows) + "\n" if rows else "")
+        return text + ("\n" + "\n".join(rows) + "\n" if self.times else "")
 
     def _cost(self) -> str:
         return (
@@ -248,14 +234,14 @@ class Gate:
             f"{format_duration(self.spent.time, self.verdict.clock)}"
         )
 
-    def _table(self) -> str:
-        lines = [f"  {'time':>12}  {'new wins':>8}  {'ties':>6}  {'old wins':>8}  P(new wins)"]
-        lines += [
-            f"  {format_time(one.time, self.verdict.clock):>12}  {one.wins:>8g}  {one.ties:>6g}  "
-            f"{one.losses:>8g}  {one.estimate:.2f} ({one.low:.2f} to {one.high:.2f})"
-            for one in self.times
-        ]
-        return "\n".join(lines)
+    def _list_rows(self) -> list[list[str]]:
+        """Return the head and the rows of a table with the comparison at each time."""
+        rows = [["time", "new wins", "ties", "old wins", "P(new wins) (bounds)"]]
+        for one in self.times:
+            counts = (f"{number:g}" for number in (one.wins, one.ties, one.losses))
+            chance = f"{one.estimate:.2f} ({one.low:.2f} to {one.high:.2f})"
+            rows.append([format_time(one.time, self.verdict.clock), *counts, chance])
+        return rows
 
 
 def gate(
@@ -286,6 +272,22 @@ def gate(
     the old version reports a value, nothing is compared: there is no answer but an error. The other
     parameters are those of :func:`polarbear.race`. With a ``store`` the same call resumes.
 
+    Returns
+    -------
+    Gate
+        The answer ("pass", "fail" or "undecided"), and what it rests on.
+
+    Raises
+    ------
+    SolverError
+        If a solver is none, or every run of a round fails.
+    DataError
+        If another argument is invalid.
+    StoreError
+        If the store cannot be used.
+
+    Examples
+    --------
     >>> def old(job):
     ...     yield 1, job.rng.random()
     >>> def broken(job):
@@ -376,20 +378,10 @@ def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
         len(runs.instances),
         result.spent,
         ended=result.ended or "",
-        failures=_count_failures(result.state),
+        runs=result.status.runs,
         proven_margin=proven,
         provable=provable,
     )
-
-
-def _count_failures(state: State) -> dict[str, FailedRuns]:
-    """Return the number of failed runs of each version, with the most frequent reason."""
-    failures: dict[str, FailedRuns] = {}
-    for name in (OLD, NEW):
-        numbers = {one.why: one.runs.total() for one in state.ledger.reasons.get(name, {}).values()}
-        why = max(numbers, key=numbers.__getitem__, default="")
-        failures[name] = FailedRuns(sum(numbers.values()), state.ledger.n_runs[name], why)
-    return failures
 
 
 def _count_ties_without_value(runs: Runs, grid: Floats) -> Floats:

@@ -67,8 +67,7 @@ def begin_or_resume(
         race.record(identity)
         return race, setup
     first = next(store.read())
-    _compare_arguments(first, setup, seed, store.name)
-    _compare_models(first, question, store.name)
+    _compare_arguments(first, setup, question, seed, store.name)
     question = question.at(setup.times, setup.clock)
     race = restore_race(store, question=question, kind=kind)
     if isinstance(race.question, UnknownQuestion):
@@ -168,7 +167,9 @@ def compare_identity(
     return replace(identity, changes=tuple(changes))
 
 
-def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> None:
+def _compare_arguments(
+    first: object, setup: Setup, question: Question, seed: int, where: str
+) -> None:
     """Raise an error if the race in the store was started with other arguments than the call's."""
     if not isinstance(first, Started):
         raise StoreError(
@@ -187,13 +188,7 @@ def _compare_arguments(first: object, setup: Setup, seed: int, where: str) -> No
                 f"the race in {where} has {name} = {_abbreviate(stored)}, but the call has "
                 f"{_abbreviate(given)}: pass the same {name}, or another store"
             )
-
-
-def _compare_models(first: object, question: Question, where: str) -> None:
-    """Raise an error if the race in the store was started with another model than the call's."""
-    model = first.model if isinstance(first, Started) else None
-    differences = model.describe_differences(question.model) if model is not None else ""
-    if differences:
+    if differences := first.model.describe_differences(question.model):
         raise StoreError(
             f"the race in {where} was started with another model: {differences}. Pass a question "
             "with the same fit=, or another store"

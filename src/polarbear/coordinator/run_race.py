@@ -26,8 +26,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
-from types import TracebackType
-from typing import Any, NamedTuple, Self, TextIO
+from typing import Any, Self, TextIO
 
 from numpy.typing import ArrayLike
 
@@ -41,7 +40,6 @@ from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Event, Failed, Report
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.jobs import Job, RunId
-from polarbear.racing.notes import make_attribution
 from polarbear.racing.planning import plan_retries
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question
@@ -66,14 +64,6 @@ PROGRESS_SECONDS = 0.2
 """The least time between two calls of the progress function without news."""
 
 Watch = Callable[[RaceStatus], None]
-
-
-class RatedRound(NamedTuple):
-    """The decision for which it was found what to run, and the answer."""
-
-    rounds: int = 0
-    ended: bool = False
-    best: Best = ()
 
 
 def race(
@@ -128,6 +118,20 @@ def race(
     progress
         Whether to write news to standard error; by default if it is a terminal. Or a function that
         is called with a :class:`RaceStatus` several times a second.
+
+    Returns
+    -------
+    SolverRace
+        The race at its end, which can be extended and resumed.
+
+    Raises
+    ------
+    SolverError
+        If a solver is none, or every run of a round fails before it reports a value.
+    DataError
+        If another argument is invalid.
+    StoreError
+        If the store cannot be used, or belongs to another race.
 
     Examples
     --------
@@ -189,7 +193,10 @@ class SolverRace(Race):
     """
 
     _shows_best = True  # whether a status has what to run now
-    _rated, _next_fit = RatedRound(), 0.0
+    _warns = True  # of the first failed run of each algorithm
+    _best: Best = ()  # what to run, as found last
+    _rated = 0, False  # the number of rounds then, and whether the race had ended
+    _next_fit = 0.0
 
     def attach(self, setup: Setup, store: Store | None, executor: Any, watch: Watch | None) -> Self:
         """Give the race its solvers and instances, a store, workers and a progress function."""
@@ -227,7 +234,7 @@ class SolverRace(Race):
         """The status of the race, with what to run now if that was found for a recent decision."""
         status = super().status
         present = {*status.pareto}  # some may have left since
-        rows = [tuple(one for one in row if one[0] in present) for row in self._rated.best]
+        rows = [tuple(one for one in row if one[0] in present) for row in self._best]
         return replace(status, answer=status.answer._replace(best=tuple(rows) if all(rows) else ()))
 
     # Changing the race
@@ -323,12 +330,7 @@ class SolverRace(Race):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _next_jobs(self) -> tuple[Job, ...]:
@@ -354,15 +356,15 @@ class SolverRace(Race):
         Decisions need no posterior. One is fitted at the end, and before as long as that takes a
         twentieth of the time.
         """
-        rated = RatedRound(self.rounds, self.ended is not None)
+        rated = self.rounds, self.ended is not None
         is_seen = self._watch is not None or self._store is not None
-        if not (self._shows_best and is_seen and self.rounds) or rated[:2] == self._rated[:2]:
+        if not (self._shows_best and is_seen and self.rounds) or rated == self._rated:
             return
         start = time.monotonic()
-        if rated.ended or start >= self._next_fit:
+        if self.ended or start >= self._next_fit:
             with suppress(PolarBearError):
-                best = super().status.with_best(self.posterior).answer.best
-                self._rated = rated._replace(best=best)
+                self._best = super().status.with_best(self.posterior).answer.best
+                self._rated = rated
             end = time.monotonic()
             self._next_fit = end + 20 * (end - start)
 
@@ -430,7 +432,7 @@ class SolverRace(Race):
             self._take(outcome)
         self._held.clear()
         for worker, keys in workers.items():
-            self.record(make_attribution(self.state, keys, worker))
+            self.record(self.state.ledger.attribute(keys, worker))
         self._save()
 
     def _drop_held(self) -> dict[str, str]:
@@ -451,15 +453,11 @@ class SolverRace(Race):
         if problem:
             if is_new:
                 self.record(Failed.of(outcome.run, problem, outcome.output))
-            if outcome.job.algorithm not in failed_before:
-                self._warn_of_failure(outcome.job, problem)
+            if self._warns and outcome.job.algorithm not in failed_before:
+                where = f"{outcome.job.algorithm} on {outcome.job.instance}"
+                warn(f"{escape_text(where)}: {escape_text(problem)}")
         for name in self.state.ledger.reasons.keys() - failed_before:
             self._report(f"{name} failed on {outcome.job.instance}: {problem or outcome.why}")
-
-    def _warn_of_failure(self, job: Job, problem: str) -> None:
-        """Warn that the first run of an algorithm failed."""
-        name, instance = escape_text(job.algorithm), escape_text(job.instance)
-        warn(f"{name} on {instance}: {escape_text(problem)}")
 
     def _cancel_unwanted(
         self, backend: Backend, under_way: dict[RunId, Job], jobs: tuple[Job, ...]

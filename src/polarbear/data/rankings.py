@@ -449,6 +449,16 @@ def rank(
     an algorithm that has no run for a comparison takes part with its other runs in turn, so that
     the instance has the same weight for all algorithms. With runs as units it is left out.
 
+    Returns
+    -------
+    Rankings
+        The position of each run at each time.
+
+    Raises
+    ------
+    DataError
+        If times do not increase, or an instance of ``weights`` has no run.
+
     Examples
     --------
     >>> import polarbear as pb

@@ -26,7 +26,7 @@ from polarbear.data.runs import Runs
 from polarbear.errors import DataWarning
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors.dirichlet import Dirichlet
-from polarbear.racing.fitting import fit_posterior
+from polarbear.racing.model import fit_posterior
 from polarbear.racing.race import Race
 
 MAX_FITTED = 60

@@ -36,6 +36,7 @@ class JudgedRace(SolverRace):
     """A race of candidates that stops as soon as the verdict about one of them is final."""
 
     _shows_best = False  # which would take longer than the verdict
+    _warns = False  # failures are part of the judgement
 
     def judge_with(self, make: Callable[[str], Solver], told: list[Run]) -> Self:
         """Give the race a function that makes the solver of a candidate, and all runs so far."""
@@ -192,9 +193,6 @@ class JudgedRace(SolverRace):
         if outcome.job.key not in self.state.ledger.arrived:
             self.told.append(outcome.run)
         super()._take(outcome)
-
-    def _warn_of_failure(self, job: Job, problem: str) -> None:
-        """Give no warning, because failures are part of the judgement."""
 
 
 def _is_lower(limit: int | None, other: int | None) -> bool:

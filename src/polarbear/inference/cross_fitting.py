@@ -48,6 +48,18 @@ def cross_fit(
     seed
         The seed of the folds and of the forest.
 
+    Returns
+    -------
+    Scores
+        The predicted places, for ``scores=`` of :func:`fit`.
+
+    Raises
+    ------
+    DataError
+        If instances have no rows in the table.
+    MissingDependency
+        If scikit-learn is not installed.
+
     Examples
     --------
     >>> import polarbear as pb

@@ -12,6 +12,9 @@ TIMES_BEGIN = "The times begin"
 DUELS_CONTRADICT = "The duels contradict the model of rankings"
 """The start of the note on a pair that wins more often than the model says."""
 
+COUNTED, ALL_COUNTED = "Duels are counted", "Duels and first places are counted"
+"""The starts of the note on a posterior by counts (:mod:`polarbear.inference.counted`)."""
+
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -49,8 +52,9 @@ class Diagnostics:
 
     @property
     def verdict_notes(self) -> tuple[str, ...]:
-        """The notes that a verdict ends with: what runs are ordered by, and where times begin."""
-        return tuple(note for note in self.notes if note.startswith((ORDERED_BY, TIMES_BEGIN)))
+        """The notes that a verdict ends with: how runs are ordered, where times begin, counts."""
+        starts = (ORDERED_BY, TIMES_BEGIN, COUNTED, ALL_COUNTED)
+        return tuple(note for note in self.notes if note.startswith(starts))
 
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())

@@ -23,6 +23,7 @@ from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import Argument, DataError, DataWarning, FitWarning, Text, warn
+from polarbear.inference.counted import count_posterior
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
@@ -152,6 +153,23 @@ def fit(
         Those of the engine: ``draws`` of all; ``start``, an earlier posterior to start from, of
         "laplace"; ``sampler``, ``chains``, ``tune`` and more of "nuts".
 
+    Returns
+    -------
+    Posterior or InstancePosterior
+        The second if ratings depend on classes or features.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two algorithms, or an argument is invalid.
+    FitError
+        If the engine fails.
+
+    Warns
+    -----
+    FitWarning
+        If the posterior cannot be trusted; its ``diagnostics`` say why.
+
     Examples
     --------
     >>> import polarbear as pb
@@ -238,7 +256,10 @@ def _fit_rankings(
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
     contradiction = find_contradiction(rankings, posterior.utilities)
     if contradiction:
-        diagnostics = replace(diagnostics, notes=(*diagnostics.notes, contradiction))
+        if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
+            posterior = count_posterior(rankings, posterior, seed)
+        note = contradiction.describe(posterior.method)
+        diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
     return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
 
 

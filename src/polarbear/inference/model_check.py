@@ -5,15 +5,15 @@ that is often the first and often the last: its duels with a steady rival may be
 rating is lower. The counts of wins and losses then say something else than the posterior.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from polarbear._text import escape_text, format_range
 from polarbear.data.rankings import Rankings
-from polarbear.inference.diagnostics import DUELS_CONTRADICT
+from polarbear.inference.diagnostics import ALL_COUNTED, COUNTED, DUELS_CONTRADICT
 from polarbear.inference.e_values import count_outcomes
 from polarbear.inference.replacing import find_stretches
 
@@ -24,29 +24,58 @@ MARGIN = 0.1
 """Where the share of wins lies by the duels on another side of 1/2, or of 1/2 -+ this margin, than
 by the model, the duels may lead to another verdict (:mod:`polarbear.inference.replacing`)."""
 
-MIN_DIFFERENCE, MIN_ERRORS = 0.1, 3.0
-"""By how much the share of wins and the model must differ, absolutely and in standard errors."""
+MIN_DIFFERENCE, ERROR = 0.1, 0.01
+"""By how much the share of wins and the model must differ, and how often they may by chance."""
 
 
-def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> str:
-    """Return the clearest pair whose duels are won by one and by the model lost; "" if none is.
+class Contradiction(NamedTuple):
+    """Of the duels of a pair that are decided at some times: the share won, and that by a model."""
+
+    winner: str
+    loser: str
+    when: str
+    share: float
+    expected: float
+
+    def describe(self, method: str) -> str:
+        """Return what the duels say, and what follows from that for a posterior of this method."""
+        winner, loser = escape_text(self.winner), escape_text(self.loser)
+        duels = (
+            f"{winner} wins {100 * self.share:.0f} % of its decided duels with {loser} "
+            f"{self.when}, and {100 * self.expected:.0f} % by the model"
+        )
+        if method.endswith("duels counted"):
+            what = f"{COUNTED}, and ratings are those of a model that contradicts them"
+            return f"{what}: {duels}. P(best) may mislead there."
+        if method.endswith("counted"):
+            return f"{ALL_COUNTED}, because they contradict a model of rankings: {duels}."
+        return (
+            f"{DUELS_CONTRADICT}: {duels}. Ratings and P(best) may mislead there; a fit with the "
+            "default prior counts instead."
+        )
+
+
+def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> Contradiction | None:
+    """Return the clearest pair whose duels are won by one and by the model lost; None without one.
 
     ``utilities``: posterior draws (draws, times, algorithms).
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
-    >>> find_contradiction(rankings, pb.fit(rankings).utilities)
-    ''
+    >>> find_contradiction(rankings, pb.fit(rankings).utilities) is None
+    True
     """
     n = len(rankings.algorithms)
     if n > MAX_CHECKED:
-        return ""
+        return None
     first, second = np.triu_indices(n, 1)
     outcomes = count_outcomes(rankings)
     won, lost = outcomes.wins[:, first, second], outcomes.losses[:, first, second]
     curves = utilities[:: max(1, len(utilities) // MAX_DRAWS)].astype(np.float64)
     found: tuple[float, int, slice, float, float] | None = None
-    for stretch in find_stretches(rankings.times, 0.1):
+    stretches = find_stretches(rankings.times, 0.1)
+    least = ndtri(1 - ERROR / (2 * len(first) * len(stretches)))
+    for stretch in stretches:
         model = expit(curves[:, stretch][..., first] - curves[:, stretch][..., second])
         expected = model.mean(axis=(0, 1))
         decided = (won[stretch] + lost[stretch]).mean(axis=0)
@@ -55,23 +84,18 @@ def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> str:
         # The duels say that another one is ahead, or worse by more than the margin.
         edges = (0.5 - MARGIN, 0.5, 0.5 + MARGIN)
         differs = np.any([(share - edge) * (expected - edge) < 0 for edge in edges], axis=0)
-        differs &= errors >= MIN_ERRORS
+        differs &= errors >= least
         errors[~(differs & (np.abs(share - expected) >= MIN_DIFFERENCE))] = 0.0
         k = int(np.argmax(errors))
         if errors[k] > (found[0] if found else 0.0):
             found = float(errors[k]), k, stretch, float(share[k]), float(expected[k])
     if found is None:
-        return ""
+        return None
     _, k, stretch, share, expected = found
     names = [rankings.algorithms[at] for at in (first[k], second[k])]
     if share < 0.5:
         names, share, expected = names[::-1], 1 - share, 1 - expected
-    winner, loser = map(escape_text, names)
     times = rankings.times[stretch]
     word = "at" if len(times) == 1 else "from"
     when = f"{word} {format_range(times[0], times[-1], rankings.clock)}"
-    return (
-        f"{DUELS_CONTRADICT}: {winner} wins {100 * share:.0f} % of its decided duels with {loser} "
-        f"{when}, and {100 * expected:.0f} % by the model. Ratings and P(best) may mislead there; "
-        "pb.assess counts duels."
-    )
+    return Contradiction(winner=names[0], loser=names[1], when=when, share=share, expected=expected)

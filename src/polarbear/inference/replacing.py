@@ -99,28 +99,19 @@ class PairEvidence(NamedTuple):
             on_all_times=np.zeros(shape),
         )
 
-    def proves(self, log_k: Floats) -> tuple[Bools, Bools]:
-        """Return masks of what e-values show: no worse on a stretch (S, n, n), better (n, n)."""
-        return self.no_worse >= log_k, self.better >= log_k
-
-    def passes(self, level: Floats) -> tuple[Bools, Bools]:
-        """Return masks of what one test shows at the given levels (n, n), as :meth:`proves`."""
-        return self.p_no_worse <= level, self.p_better <= level
-
-    def shows_worse(self, log_k: Floats, level: Floats | None) -> Bools:
+    def shows_worse(self, log_k: Floats, level: Floats | float) -> Bools:
         """Return a mask (n, n): row is worse by more than the margin on some stretch.
 
         The mean of the e-values over stretches shows it, whatever their dependence; at an end that
         was known, so does a p-value below its level divided by their number.
         """
-        n_stretches = len(self.worse)
-        shown = logsumexp(self.worse, axis=0) - np.log(n_stretches) >= log_k
-        return shown if level is None else shown | (self.p_worse.min(axis=0) * n_stretches <= level)
+        n_stretches = self.worse.shape[-3]
+        shown = logsumexp(self.worse, axis=-3) - np.log(n_stretches) >= log_k
+        return shown | (self.p_worse.min(axis=-3) * n_stretches <= level)
 
     def is_ahead_somewhere(self) -> Bools:
         """Return a mask (n, n): row is likely ahead of column on some stretch."""
-        ahead: Bools = np.any(self.lead >= LIKELY_Z, axis=0)
-        return ahead
+        return np.any(self.lead >= LIKELY_Z, axis=-3)
 
 
 class Chances(NamedTuple):
@@ -299,9 +290,8 @@ def compare_on_stretches(
     >>> import polarbear as pb
     >>> truth = np.array([[1.0, 0.0]] * 19 + [[-0.2, 0.0]])
     >>> evidence = compare_on_stretches(pb.simulation.simulate_rankings(truth, 200))
-    >>> no_worse, better = evidence.proves(np.log(20) * np.ones((2, 2)))
-    >>> bool(no_worse[:, 0, 1].all() and better[0, 1])
-    True
+    >>> bool((evidence.no_worse[:, 0, 1] >= np.log(20)).all()), bool(evidence.better[0, 1] > 3)
+    (True, True)
     """
     n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
     evidence = PairEvidence.empty(len(stretches), (n, n))

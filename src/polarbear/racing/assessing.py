@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from polarbear.data.instance_data import find_attribute
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
 from polarbear.errors import DataError, warn
-from polarbear.inference.verdicts import Unsettled, Verdict, compare_readings
+from polarbear.inference.verdicts import Verdict, compare_readings
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Open, Shares
+from polarbear.racing.decisions import Shares
+from polarbear.racing.events import Added, Started
 from polarbear.racing.questions.pareto_set import check_question
-from polarbear.racing.questions.question import Entries, Question, View
+from polarbear.racing.questions.question import Question, View
+from polarbear.racing.state import OpenPairs, apply, start_state
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -34,6 +36,18 @@ def assess(
     complete: to look again while runs are added, use a race. Instances are independent. No model of
     rankings is fitted; :class:`PaperParetoSet`, the method of the paper, fits one.
 
+    Returns
+    -------
+    list[Verdict]
+        One for each algorithm, in the order of their names.
+
+    Raises
+    ------
+    DataError
+        If the data are not runs or rankings, or the question is none of a race.
+
+    Examples
+    --------
     >>> import numpy as np, polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> for verdict in assess(pb.simulation.simulate_runs(truth, 200)):
@@ -53,48 +67,39 @@ def assess(
     fits = question.posterior_for in ("choice", "decision")
     posterior = question.model.make_fit()(rankings, seed=0) if fits else None
     decision = question.decide(view, rankings, posterior)
-    verdicts = [_add_unsettled(one, decision.open, at) for one in decision.verdicts]
+    pairs = OpenPairs(decision.batch)
+    pairs.decide(decision)
+    rivals = pairs.rivals(names)
+    verdicts = [
+        one._replace(unsettled=pairs.find_unsettled(one.algorithm, rivals[one.algorithm], at))
+        if one.kind == "undecided" and one.algorithm in rivals
+        else one
+        for one in decision.verdicts
+    ]
     if rankings.if_cut is not None:
         others = assess(rankings.if_cut, None, question)
         warn(compare_readings(rankings.count_ends(), verdicts, others))
     return verdicts
 
 
-def _add_unsettled(verdict: Verdict, pairs: Iterable[Open], times: Sequence[float]) -> Verdict:
-    """Return an undecided verdict with its open pairs, and about how many instances settle them."""
-    own = [one for one in pairs if verdict.algorithm in (one.first, one.second)]
-    if verdict.kind != "undecided" or not own:
-        return verdict
-    rivals = {
-        one.second if one.first == verdict.algorithm else one.first: times[
-            one.times.bit_length() - 1
-        ]
-        for one in own
-    }
-    needed = max(one.need for one in own)
-    return verdict._replace(unsettled=Unsettled(rivals, needed if isfinite(needed) else None))
-
-
 def _view_of(rankings: Rankings, question: Question) -> View:
     """Return what a question may know of recorded data: a race that has used all of them."""
-    names, at = rankings.algorithms, tuple(rankings.times.tolist())
-    entries = Entries()
-    for name in names:
-        entries.add(name, names, is_late=False)
-    budget = Budget()
-    return View(
-        members=names,
-        times=at,
-        open=question.undecided(names, len(at)),
-        batch=budget.batch[0],
-        budget=budget,
-        entries=entries,
-        dropped={},
-        error_shares=Shares(0.0, 1.0),
-        heaviest=question.model.heaviest,
-        exhausted=frozenset(),
-        n_used=len(rankings.instances),
-        n_unused=0,
+    state = start_state(
+        Started(
+            seed=0,
+            times=tuple(rankings.times.tolist()),
+            direction="minimize",
+            clock=rankings.clock,
+            endless=False,
+            question=question,
+            budget=Budget(),
+            model=question.model,
+        )
+    )
+    for name in rankings.algorithms:
+        apply(state, Added(name))
+    return replace(
+        state.view(), error_shares=Shares(0.0, 1.0), n_used=len(rankings.instances), n_unused=0
     )
 
 
@@ -116,6 +121,16 @@ def assess_classes(
     classes
         The name of an attribute of the instances, or a mapping from instances to classes.
         Instances that are not named are left out.
+
+    Returns
+    -------
+    dict[str, list[Verdict]]
+        The verdicts of each class.
+
+    Raises
+    ------
+    DataError
+        If the instances have no such attribute.
 
     Examples
     --------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, time
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import EARLIEST, Deadline, parse_deadline
@@ -58,6 +58,8 @@ class Budget:
     overlap: int = 0
 
     def __post_init__(self) -> None:
+        if isinstance(self.batch, list):  # as files have it
+            object.__setattr__(self, "batch", tuple(self.batch))
         expected = {
             "runs": (is_whole_number(self.runs, None), "a number of runs, or None"),
             "time": (self.time is None or is_between(self.time), "a time, or None"),
@@ -102,26 +104,6 @@ class Budget:
         """
         smallest, largest = self.batch
         return min(max(int(instances / 8), smallest), largest)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return the budget as a dictionary of numbers and text, for a file."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the budget from what :meth:`to_plain` returned.
-
-        >>> Budget.from_plain(Budget(runs=9).to_plain()).runs
-        9
-        """
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(plain) - set(known))
-        if unknown:
-            raise DataError(f"unknown limit {unknown[0]!r}: expected one of {', '.join(known)}")
-        changes = dict(plain)
-        if "batch" in changes:
-            changes["batch"] = tuple(changes["batch"])
-        return cls(**changes)
 
 
 def check_fields(record: object, expected: Mapping[str, tuple[bool, str]]) -> None:

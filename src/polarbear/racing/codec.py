@@ -76,8 +76,10 @@ def from_plain(kind: Any, plain: Any) -> Any:
             raise ValueError(f"expected one of {parts}, got {plain!r:.80}")
         return plain
     if origin in (Union, UnionType):
-        (some,) = (part for part in parts if part is not type(None))
-        return None if plain is None else from_plain(some, plain)
+        some = [part for part in parts if part is not type(None)]
+        if len(some) > 1:  # the record itself checks which of them it is
+            return plain
+        return None if plain is None else from_plain(some[0], plain)
     if isinstance(origin, type) and issubclass(origin, Enum):
         return origin(plain)
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from polarbear.data.names import natural_sort_key
 from polarbear.inference.e_values import multiplicity
@@ -32,19 +32,6 @@ class Open(NamedTuple):
     second: str
     times: int
     need: float = inf
-
-    def to_plain(self) -> list[Any]:
-        """Return the fields for JSON; a number with a bit for each time is too large for others."""
-        need = self.need if isfinite(self.need) else str(self.need)
-        return [self.first, self.second, f"{self.times:x}", need]
-
-    @classmethod
-    def from_plain(cls, plain: Any) -> Self:
-        """Return the pair from what :meth:`to_plain` returned."""
-        first, second, times, need = plain
-        if not (isinstance(first, str) and isinstance(second, str)):
-            raise TypeError(f"names must be text, got {plain!r:.80}")
-        return cls(first, second, int(times, 16), float(need))
 
     @classmethod
     def list_all(cls, pairs: dict[Pair, int], needed: dict[Pair, float]) -> tuple[Self, ...]:

@@ -12,7 +12,8 @@ Each line has the version of its format.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -21,7 +22,7 @@ from polarbear.errors import DataError
 from polarbear.racing.budget import Budget
 from polarbear.racing.codec import from_plain, to_plain
 from polarbear.racing.decisions import Decision
-from polarbear.racing.jobs import QUOTES, Job, RunId
+from polarbear.racing.jobs import QUOTES, Job, RunId, key_of
 from polarbear.racing.model import Model
 from polarbear.racing.questions.question import Question
 
@@ -201,8 +202,7 @@ class Failed:
     @classmethod
     def of(cls, run: Run, why: str, output: str = "") -> "Failed":
         """Return the event for a failed run; of long texts it keeps only the end."""
-        key = RunId(run.algorithm, run.instance, run.repetition)
-        return cls(key, run.status, _end_of(why), _end_of(output))
+        return cls(key_of(run), run.status, _end_of(why), _end_of(output))
 
 
 @dataclass(frozen=True)
@@ -214,14 +214,10 @@ class Ended:
 
 @dataclass(frozen=True)
 class Decided:
-    """Event: the decision after a round, from the runs of this round and of those before it.
-
-    ``screening``: the posterior has few draws or no importance weights, and eliminates none.
-    """
+    """Event: the decision after a round, from the runs of this round and of those before it."""
 
     round: int
     decision: Decision
-    screening: bool = False
 
 
 Event = (
@@ -252,22 +248,18 @@ NO_INSTANCES = "no instances left"
 KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
 
 
-class explain_misfit:  # noqa: N801 (it is used as a function)
+@contextmanager
+def explain_misfit(event: Event) -> Iterator[None]:
     """Raise a DataError with an explanation if an event contradicts the events before it."""
-
-    def __init__(self, event: Event) -> None:
-        self._event = event
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, UNREADABLE) and not isinstance(error, DataError):
-            kind = type(self._event).__name__.lower()
-            raise DataError(
-                f"an event {kind!r} does not fit those before it ({error!r}): these are not the "
-                "events of a race, or some are missing"
-            ) from None
+    try:
+        yield
+    except DataError:
+        raise
+    except UNREADABLE as error:
+        raise DataError(
+            f"an event {type(event).__name__.lower()!r} does not fit those before it ({error!r}): "
+            "these are not the events of a race, or some are missing"
+        ) from None
 
 
 def to_json(event: Event) -> str:
@@ -299,9 +291,9 @@ def from_json(line: str) -> Event:
                 f"{VERSION}: use a newer PolarBear"
             )
         return from_plain(KINDS[plain.pop("event")], plain)
+    except DataError:
+        raise
     except UNREADABLE as error:
-        if isinstance(error, DataError):
-            raise
         raise DataError(f"this line is not an event of a race ({error!r}): {line[:80]}") from None
 
 

@@ -6,25 +6,12 @@ A run and its extensions have one repetition number each, but count as one run, 
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
-from typing import Any, Protocol, Self, TypeVar
+from typing import TypeVar
 
-from polarbear.data.run import Run, Status
+from polarbear.data.run import EncodedRun, Run, Status
 from polarbear.racing.jobs import Job, RunId, key_of
 
-
-class _Observed(Protocol):
-    """The interface of run records that were observed until a time."""
-
-    @property
-    def until(self) -> float: ...
-
-    @property
-    def status(self) -> Status: ...
-
-    def _replace(self, **changes: Any) -> Self: ...
-
-
-R = TypeVar("R", bound=_Observed)
+R = TypeVar("R", Run, EncodedRun)
 
 
 def map_extensions(jobs: Iterable[Job]) -> dict[RunId, int]:

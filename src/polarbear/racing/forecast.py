@@ -1,180 +1,111 @@
 """Forecast how many more instances the open pairs of a race need until they are settled.
 
-A lead of m with posterior standard deviation s after P instances has the standard deviation
-s sqrt(P / Q) after Q. It is certain when m is z of these, which takes
+A mean of t standard errors after P instances has t sqrt(Q / P) after Q. It is certain when that is
+z, which takes
 
-    Q = P (z s / m)^2 instances.                                                              (1)
+    Q = P (z / t)^2 instances.                                                                (1)
 
-The number is computed for each of several posterior draws
-as if it were the truth, which gives an interval.
+t itself has a standard error of 1, which gives the interval of a forecast.
 """
 
-from functools import partial
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.dominance import MAX_CELLS, Floats, Resolution
-from polarbear.inference.draws import find_distinct_times
+from polarbear.inference.dominance import MAX_CELLS, Floats
 from polarbear.inference.posterior import Posterior
-from polarbear.racing.decisions import Forecast
+from polarbear.racing.decisions import Forecast, Pair, pair
 
-MIN_FORECAST_DRAWS, MAX_FORECAST_DRAWS = 20, 200
+MAX_FORECAST_DRAWS = 200
 """The number of posterior draws that a forecast uses."""
 
-FORECAST_QUANTILES = (0.1, 0.5, 0.9)
+SHIFTS = (1.28, 0.0, -1.28)
+"""What is added to each t for the 10 %, 50 % and 90 % quantiles of a forecast."""
 
-Ints = NDArray[np.intp]
+
+def count_more(t: Floats, n_instances: Floats, z: Floats | float) -> Floats:
+    """Return how many more instances make a mean certain, by equation (1); infinite if t <= 0.
+
+    >>> count_more(np.array([1.0, 4.0, -1.0]), np.array(10.0), 2.0)
+    array([30.,  0., inf])
+    """
+    total = np.where(t > 0, n_instances * (z / np.maximum(t, 1e-9)) ** 2, np.inf)
+    return np.maximum(total - n_instances, 0.0)
 
 
-class LeadDraws(NamedTuple):
-    """Posterior draws of the utility lead of the first over the second algorithm of pairs."""
+class Routes(NamedTuple):
+    """The further instances of each pair (row, column) until one of two ends, at some shift."""
 
-    first: Ints  # (K,)
-    second: Ints  # (K,)
-    draws: NDArray[Any]  # (D, T, K)
-    spread: Floats  # (T, K): standard deviations
-    n_instances: Floats  # (T, K): on which both have run, at least 1
+    replaced: Floats  # (n, n): row eliminates column
+    settled: Floats  # (n, n): the pair is settled, and both stay
+
+
+def forecast_pairs(
+    pairs: Iterable[Pair], names: Sequence[str], find_routes: Callable[[float], Routes]
+) -> tuple[Forecast | None, dict[Pair, float]]:
+    """Return the forecast of a race, and how many more instances each open pair takes.
+
+    Pairs without one of the ``names`` are left out. ``find_routes``: returns the routes of these
+    names if a number is added to each t. A pair closes when it is settled, or when one of the two
+    algorithms is eliminated.
+    """
+    code = {name: k for k, name in enumerate(names)}
+    rated = [(a, b) for a, b in pairs if a in code and b in code]
+    if not rated:
+        return None, {}
+    first, second = np.array([[code[a], code[b]] for a, b in rated]).T
+    looks: list[tuple[float, float, list[float]]] = []
+    for shift in SHIFTS:
+        replaced, settled = find_routes(shift)
+        leaves = replaced.min(axis=0)
+        needed = np.minimum(settled[first, second], np.minimum(leaves[first], leaves[second]))
+        longest = np.zeros(len(leaves))
+        for end in (first, second):
+            np.maximum.at(longest, end, needed)
+        looks.append((float(needed.max()), float(longest.sum()), needed.tolist()))
+    low, middle, high = looks
+    quantiles = Forecast((low[0], middle[0], high[0]), (low[1], middle[1], high[1]))
+    return quantiles, {pair(*both): n for both, n in zip(rated, middle[2], strict=True)}
+
+
+class Leads(NamedTuple):
+    """The utility lead of each algorithm (row) over each other one (column), by a posterior."""
+
+    mean: Floats  # (T, n, n)
+    spread: Floats  # (T, n, n): standard deviations
+    instances: Floats  # (T, n, n): on which both have run, at least 1
 
     @classmethod
-    def from_posterior(
-        cls,
-        posterior: Posterior,
-        rankings: Rankings,
-        pairs: Ints,
-        selected: Ints | slice = slice(None),
+    def of(
+        cls, posterior: Posterior, rankings: Rankings, weights: Floats | None = None
     ) -> Self | None:
-        """Return the leads of pairs; None if there are no pairs, or too many for memory.
-
-        ``selected``: the indices of the times, by default of all.
-        """
-        first, second = pairs[:, 0], pairs[:, 1]
-        affordable = MAX_CELLS // max(1, len(rankings.times) * len(pairs))
-        if affordable < MIN_FORECAST_DRAWS or not len(pairs):
+        """Return the leads at each time, or in the weighted mean; None if these are too many."""
+        n, n_times = len(posterior.algorithms), len(posterior.times)
+        if n * n * n_times > MAX_CELLS:
             return None
-        utilities = posterior.utilities
-        step = max(1, len(utilities) // min(affordable, MAX_FORECAST_DRAWS))
-        curves = utilities[::step, selected]
-        draws = curves[:, :, first] - curves[:, :, second]
-        is_known = rankings.position[selected] != UNKNOWN
-        n, code = len(rankings.algorithms), rankings.algorithm
-        weights = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
-        counts = np.stack([np.bincount(code[at], weights[at], minlength=n) for at in is_known])
-        both = np.minimum(counts[:, first], counts[:, second])
-        return cls(
-            first=first,
-            second=second,
-            draws=draws,
-            spread=draws.std(axis=0),
-            n_instances=np.maximum(both, 1.0),
+        draws = posterior.utilities
+        draws = draws[:: max(1, len(draws) // MAX_FORECAST_DRAWS)]
+        at = np.ones(n_times, dtype=bool)
+        if weights is not None:
+            draws, at = np.einsum("dtn,t->dn", draws, weights)[:, None], weights > 0
+        centre = draws.mean(axis=0)
+        apart = np.moveaxis(draws - centre, 0, -1)  # (T, n, D)
+        covariance = apart @ apart.swapaxes(1, 2) / len(draws)
+        own = np.diagonal(covariance, axis1=1, axis2=2)
+        variance = own[:, :, None] + own[:, None] - 2 * covariance
+        weight = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
+        counts = np.array(
+            [
+                np.bincount(rankings.algorithm[known], weight[known], minlength=n)
+                for known in rankings.position[at] != UNKNOWN
+            ]
         )
-
-
-def find_ranges(posterior: Posterior, rankings: Rankings) -> Ints:
-    """Return the first times of ranges with equal rankings and ratings: one forecast serves each.
-
-    >>> import polarbear as pb
-    >>> rankings = pb.simulation.rank_costs(np.tile(np.arange(3.0), (30, 5, 1)))
-    >>> find_ranges(pb.fit(rankings), rankings)
-    array([0])
-    """
-    position = rankings.position
-    changes = np.append(True, np.any(position[1:] != position[:-1], axis=1))
-    changes[find_distinct_times(posterior.utilities)] = True
-    return np.flatnonzero(changes)
-
-
-def count_instances_needed(
-    n_instances: Floats, spread: Floats, z: Floats | float, distance: NDArray[Any]
-) -> Floats:
-    """Return how many more instances would show that a distance is above 0.
-
-    It is equation (1) of this module minus P. After ``n_instances`` the distance has the standard
-    deviation ``spread``; it has to be ``z`` of them. The number is infinite where
-    the distance is not above 0.
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = n_instances * ((z * spread / distance) ** 2 - 1)
-    return np.where(distance > 0, needed, np.inf)
-
-
-class RequiredZ(NamedTuple):
-    """The z-score of a certain claim, and the lead below which two algorithms are equivalent."""
-
-    z: float
-    margin: float
-
-
-class InstancesNeeded(NamedTuple):
-    """The further instances until each claim about pairs is certain, at each time and pair.
-
-    A negative number says how many fewer instances would have been enough.
-    """
-
-    first_ahead: Floats
-    second_ahead: Floats
-    equivalent: Floats
-
-    @classmethod
-    def from_leads(cls, lead: NDArray[Any], leads: LeadDraws, required: RequiredZ) -> Self:
-        """Return the instances needed if ``lead`` (..., times, pairs) is the true lead."""
-        needed = partial(count_instances_needed, leads.n_instances, leads.spread, required.z)
-        return cls(needed(lead), needed(-lead), needed(required.margin - np.abs(lead)))
-
-    def until_settled(self, resolution: Resolution) -> Floats:
-        """Return for each pair the instances until it is decided without an elimination."""
-        ahead, behind, equivalent = self
-        fewest = np.minimum(np.minimum(ahead, behind), equivalent).max(axis=-2)
-        at_par = np.minimum(ahead, equivalent), np.minimum(behind, equivalent)
-        routes = {
-            "at_par": [at_par],
-            "crossing": [(ahead, at_par[1]), (behind, at_par[0])],
-            "strict": [],
-        }
-        for one, other in routes[resolution]:
-            fewest = np.minimum(fewest, np.maximum(one.min(axis=-2), other.min(axis=-2)))
-        return np.maximum(fewest, 0.0)
-
-
-def instances_until_eliminated(
-    first_dominates: Floats, second_dominates: Floats, leads: LeadDraws, n: int
-) -> Floats:
-    """Return for each algorithm the instances until some other algorithm dominates it.
-
-    ``first_dominates``, ``second_dominates``: the instances until dominance is certain (..., K).
-    """
-    eliminated = np.full((n, *first_dominates.shape[:-1]), np.inf)
-    np.minimum.at(eliminated, leads.second, np.moveaxis(first_dominates, -1, 0))
-    np.minimum.at(eliminated, leads.first, np.moveaxis(second_dominates, -1, 0))
-    return eliminated
-
-
-def forecast_race(
-    leads: LeadDraws, n: int, required: RequiredZ, resolution: Resolution
-) -> tuple[Forecast, Floats]:
-    """Return the forecast of a race, and the median instances that each undecided pair needs."""
-    needed = InstancesNeeded.from_leads(leads.draws, leads, required)
-    first_dominates, second_dominates = (
-        np.maximum(each.max(axis=-2), 0.0) for each in (needed.first_ahead, needed.second_ahead)
-    )
-    eliminated = instances_until_eliminated(first_dominates, second_dominates, leads, n)
-    # A pair closes when it is settled, or when one of the two algorithms is eliminated.
-    either = np.minimum(eliminated[leads.first], eliminated[leads.second]).T
-    closed = np.minimum(needed.until_settled(resolution), either)
-    longest = np.zeros((n, len(closed)))
-    np.maximum.at(longest, leads.first, closed.T)
-    np.maximum.at(longest, leads.second, closed.T)
-    forecast = Forecast(
-        forecast_quantiles(closed.max(axis=1)), forecast_quantiles(longest.sum(axis=0))
-    )
-    return forecast, np.median(closed, axis=0)
-
-
-def forecast_quantiles(values: Floats) -> tuple[float, float, float]:
-    """Return the 10 %, 50 % and 90 % quantiles of a forecast, whose values may be infinite."""
-    ordered = np.sort(values)  # np.quantile makes nan of two infinities
-    low, mid, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in FORECAST_QUANTILES)
-    return low, mid, high
+        counts = counts if weights is None else counts.min(axis=0, keepdims=True)
+        return cls(
+            mean=centre[:, :, None] - centre[:, None],
+            spread=np.sqrt(np.maximum(variance, 1e-18)),
+            instances=np.maximum(np.minimum(counts[:, :, None], counts[:, None]), 1.0),
+        )

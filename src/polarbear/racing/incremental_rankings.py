@@ -26,7 +26,8 @@ from polarbear.data.run import (
 from polarbear.data.runs import Runs
 from polarbear.racing.extended_runs import join
 from polarbear.racing.jobs import RunId, key_of
-from polarbear.racing.run_sets import PairSet
+from polarbear.racing.ledger import Ledger
+from polarbear.racing.pool import Pool
 
 LoadRuns = Callable[[Collection[str]], Iterable[Run]]
 """A function that returns the runs on some instances that were stored before a resume."""
@@ -53,81 +54,85 @@ class IncrementalRankings:
         self._sign = sign_of(direction)
         self._direction: Direction = direction
         self._clock = clock
-        self._new: dict[int, list[Run]] = {}  # by the first round in which they count
+        self._new: dict[int, list[RunId]] = {}  # not ranked, by the first round in which they count
         # Encoded, because a run is needed again only if there are new runs on its instance.
         self._runs_on: dict[str, list[EncodedRun]] = {}  # by instance
-        self._pairs = PairSet()  # algorithm, instance: those with a run
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
         self._stale: set[str] = set()  # instances with withdrawn runs, to be ranked again
-        self._load: LoadRuns = _load_nothing
-        self._stored: set[str] = set()  # instances with counted runs that are not loaded
-        self._new_stored: dict[int, list[RunId]] = {}  # as `_new`, of runs that are not loaded
-
-    def add(self, run: Run, round_: int) -> None:
-        """Add a run that decisions use from the given round on."""
-        self._new.setdefault(round_, []).append(self._reduce(run))
+        self._load: LoadRuns = lambda _: ()
+        self._stored: set[str] = set()  # instances with runs that are not loaded
 
     def use_store(self, load: LoadRuns) -> None:
-        """Set the function that loads runs which were added by :meth:`add_stored`."""
+        """Set the function that loads runs which were added as ``in_store``."""
         self._load = load
 
-    def add_stored(self, run: Run, round_: int) -> None:
-        """Add a run that decisions use from a round on, and which is loaded when it is needed."""
-        self._new_stored.setdefault(round_, []).append(key_of(run))
+    def add(self, run: Run, round_: int, *, in_store: bool = False) -> None:
+        """Add a run that decisions use from a round on; one in the store is loaded when needed."""
+        self._new.setdefault(round_, []).append(key_of(run))
+        if in_store:
+            self._stored.add(run.instance)
+        else:
+            self._keep(run)
 
     def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Drop all runs so far of some pairs (algorithm, instance)."""
-        withdrawn = set(pairs)
-        for round_, runs in self._new.items():
-            self._new[round_] = [
-                run for run in runs if (run.algorithm, run.instance) not in withdrawn
-            ]
-        for round_, keys in self._new_stored.items():
-            self._new_stored[round_] = [key for key in keys if key[:2] not in withdrawn]
-        for algorithm, instance in withdrawn:
-            runs = self._runs_on.get(instance, [])
-            self._runs_on[instance] = [run for run in runs if run.algorithm != algorithm]
-            self._pairs.discard((algorithm, instance))
-            self._stale.add(instance)
+        """Rank the instances of pairs (algorithm, instance) again, whose runs were withdrawn."""
+        self._stale.update(instance for _, instance in pairs)
 
     def rankings(
-        self,
-        round_: int,
-        names: Collection[str],
-        effective_run: Callable[[Run], Run | None],
-        position: Mapping[str, int],
+        self, round_: int, names: Collection[str], ledger: Ledger, pool: Pool
     ) -> Rankings | None:
         """Return the rankings of some algorithms up to a round; None if they have no runs.
 
-        ``effective_run``: returns a run in the form in which it counts, or None if it does not.
-        ``position``: the order of instances, which must not depend on when they were ranked.
+        The ledger says which runs count, and the pool in which order the instances are, which does
+        not depend on when they were ranked.
         """
-        rounds = sorted(k for k in self._new if k <= round_)
-        arrived = (effective_run(run) for k in rounds for run in self._new[k])
-        counted = [run for run in arrived if run is not None]
+        new = [key for k in sorted(self._new) if k <= round_ for key in self._new.pop(k)]
+        later = {key for keys in self._new.values() for key in keys}
         wanted = frozenset(names)
-        touched = {run.instance for run in counted} | self._stale
-        touched = touched.union(*map(self._pairs.instances_of, wanted - self._names))
-        touched |= self._insert_stored(touched, round_, effective_run)
-        self._insert(counted)
+        touched = {key.instance for key in new} | self._stale
+        touched |= pool.find_observed(wanted - self._names)
+        self._load_stored(touched)
         self._stale = set()
-        for k in rounds:
-            del self._new[k]
         rankings = self._unchanged(wanted, touched)
         runs = [
             decode_run(run, arrays=True)
             for instance in touched
-            for run in self._runs_on.get(instance, ())
+            for run in self._join_runs(instance, later, ledger)
             if run.algorithm in wanted
         ]
         if runs:
             table = Runs.from_records(runs, direction=self._direction, clock=self._clock)
             weights = {n: w for n, w in self._weights.items() if n in table.instances}
             fresh = rank(table, self._times, weights=weights, **self._ranking)
-            rankings = _order(fresh if rankings is None else rankings.join(fresh), position)
+            rankings = _order(fresh if rankings is None else rankings.join(fresh), pool.used)
         self._ranked, self._names = rankings, wanted
         return rankings
+
+    def _join_runs(
+        self, instance: str, later: Collection[RunId], ledger: Ledger
+    ) -> Iterable[EncodedRun]:
+        """Return the runs on an instance that count, each joined with its extensions."""
+        joined: dict[RunId, EncodedRun] = {}
+        # An extension has a later repetition than its run.
+        for run in sorted(self._runs_on.get(instance, ()), key=key_of):
+            counted = None if key_of(run) in later else ledger.renumber(run)
+            if counted is not None:
+                key = key_of(counted)
+                joined[key] = join(joined[key], counted) if key in joined else counted
+        return joined.values()
+
+    def _load_stored(self, touched: set[str]) -> None:
+        """Load the stored runs on some instances."""
+        missing = sorted(touched & self._stored)
+        for low in range(0, len(missing), MAX_LOADED_INSTANCES):
+            for run in self._load(missing[low : low + MAX_LOADED_INSTANCES]):
+                self._keep(run)
+        self._stored.difference_update(missing)
+
+    def _keep(self, run: Run) -> None:
+        """Keep a run, with its values at the times of the race only, to save memory."""
+        self._runs_on.setdefault(run.instance, []).append(encode_run(self._reduce(run)))
 
     def to_plain(self, place: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the rankings as plain values for JSON and arrays, without the runs themselves.
@@ -139,9 +144,7 @@ class IncrementalRankings:
             "options": self._describe_options(),
             "names": sorted(self._names),
             "stale": sorted(self._stale),
-            "pairs": self._pairs.to_plain(),
-            "new": [(round_, [key_of(run) for run in runs]) for round_, runs in self._new.items()],
-            "new_stored": list(self._new_stored.items()),
+            "new": list(self._new.items()),
             "ranked": None if ranked is None else (ranked.algorithms, ranked.clock, ranked.ties),
         }
         if ranked is None:
@@ -159,7 +162,6 @@ class IncrementalRankings:
         if plain["options"] != self._describe_options():
             raise ValueError("the rankings have other options")
         self._names, self._stale = frozenset(plain["names"]), set(plain["stale"])
-        self._pairs = PairSet.from_plain(plain["pairs"])
         if plain["ranked"] is not None:
             algorithms, clock, ties = plain["ranked"]
             places: list[int] = arrays["places"].tolist()
@@ -167,46 +169,12 @@ class IncrementalRankings:
             parts: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
             self._ranked = Rankings(names, instances, clock=clock, ties=ties, **parts)
         self._stored = set(order)
-        for round_, keys in [*plain["new_stored"], *plain["new"]]:
-            self._new_stored.setdefault(round_, []).extend(RunId(*key) for key in keys)
+        self._new = {round_: [RunId(*key) for key in keys] for round_, keys in plain["new"]}
 
     def _describe_options(self) -> str:
         """Return all that the rankings depend on besides the runs, as text."""
         times = self._times.tolist()
         return repr((times, self._direction, self._clock, self._weights, self._ranking))
-
-    def _insert(self, runs: Iterable[Run]) -> None:
-        """Include runs in the following rankings; an extension is joined with its run."""
-        for run in runs:
-            _insert(self._runs_on.setdefault(run.instance, []), encode_run(run))
-            self._pairs.add((run.algorithm, run.instance))
-
-    def _insert_stored(
-        self, touched: set[str], round_: int, effective_run: Callable[[Run], Run | None]
-    ) -> set[str]:
-        """Load the counted runs on some instances, and those that count from now on.
-
-        Returns the instances of the latter.
-        """
-        new = {key for k, keys in self._new_stored.items() if k <= round_ for key in keys}
-        later = {key for k, keys in self._new_stored.items() if k > round_ for key in keys}
-        instances = {key.instance for key in new}
-        missing = sorted((touched | instances) & self._stored | instances)
-        for low in range(0, len(missing), MAX_LOADED_INSTANCES):
-            some = missing[low : low + MAX_LOADED_INSTANCES]
-            runs = [
-                run
-                for run in self._load(some)
-                if (key := key_of(run)) in new
-                or (key.instance in self._stored and key not in later)
-            ]
-            runs.sort(key=key_of)  # an extension has a later repetition than its run
-            reduced = (effective_run(self._reduce(run)) for run in runs)
-            self._insert(run for run in reduced if run is not None)
-        self._stored.difference_update(missing)
-        for k in [k for k in self._new_stored if k <= round_]:
-            del self._new_stored[k]
-        return instances
 
     def _unchanged(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
         """Return the earlier rankings of some algorithms, on instances without new runs."""
@@ -224,7 +192,7 @@ class IncrementalRankings:
         return ranked
 
     def _reduce(self, run: Run) -> Run:
-        """Return a run with its values at the times of the race only, to save memory."""
+        """Return a run with its values at the times of the race only."""
         time, cost = np.asarray(run.time), self._sign * np.asarray(run.value)
         best = np.minimum.accumulate(cost[np.argsort(time, kind="stable")])
         n_before = np.searchsorted(np.sort(time), self._times, side="right")
@@ -236,19 +204,6 @@ class IncrementalRankings:
         return run._replace(
             time=self._times[at], value=self._sign * best[n_before[at] - 1], until=until
         )
-
-
-def _load_nothing(_: Collection[str]) -> Iterable[Run]:
-    return ()
-
-
-def _insert(others: list[EncodedRun], run: EncodedRun) -> None:
-    """Add a run to those of the same algorithm and instance; join extended runs."""
-    for k, one in enumerate(others):
-        if (one.algorithm, one.repetition) == (run.algorithm, run.repetition):
-            others[k] = join(one, run)
-            return
-    others.append(run)
 
 
 def _order(rankings: Rankings, position: Mapping[str, int]) -> Rankings:

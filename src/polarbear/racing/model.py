@@ -5,6 +5,7 @@ A race that is read from its store uses the model with which it was run. Options
 contains code, and a name in a store is never imported.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -12,13 +13,14 @@ from typing import Any, Protocol, Self
 
 from polarbear.data.positions import check_tolerances
 from polarbear.data.rankings import Rankings, check_ties
-from polarbear.errors import DataError
+from polarbear.errors import DataError, DataWarning, FitWarning
 from polarbear.inference.fit import RANKING_OPTIONS, check_keywords
 from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.priors.by_name import BY_NAME, make_prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.prior import Prior
+from polarbear.racing.jobs import derive_seed
 
 
 class Fit(Protocol):
@@ -35,11 +37,10 @@ FitOptions = Fit | Mapping[str, Any] | None
 
 @dataclass(frozen=True)
 class Model:
-    """The options of ``polarbear.fit`` with which a race makes its posteriors.
+    """The options of ``polarbear.fit`` and ``polarbear.rank`` with which a race makes posteriors.
 
-    ``abs_tol``, ``rel_tol``, ``ties`` and ``weights`` are options of ``polarbear.rank``.
-    ``function`` is the name of another function that makes posteriors; the other fields are then
-    unused.
+    ``options``: further ones that differ from the defaults. ``function`` is the name of another
+    function that makes posteriors; of the other fields, only options of ``rank`` are then used.
 
     >>> model = Model.of({"prior": "GP", "evidence": "rankings"})
     >>> Model.from_plain(model.to_plain()) == model
@@ -49,14 +50,11 @@ class Model:
     """
 
     prior: Prior = field(default_factory=Dirichlet)
-    method: str = "laplace"
     evidence: str = "instances"
+    method: str = "laplace"
+    ties: str = "unordered"
     options: tuple[tuple[str, Any], ...] = ()
     function: str = ""
-    abs_tol: float = 0.0
-    rel_tol: float = 0.0
-    ties: str = "unordered"
-    weights: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def of(cls, fit: FitOptions) -> Self:
@@ -85,9 +83,10 @@ class Model:
                     f"{name}={options[name]!r} is an argument of the race: pass it there, not in "
                     "fit="
                 )
-        rank_options = _check_rank_options(
-            {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
-        )
+        ranking = {name: options.pop(name) for name in RANKING_OPTIONS if name in options}
+        ties = ranking.pop("ties", cls.ties)
+        check_ties(ties)
+        ranking = _check_rank_options(ranking)
         own = ("prior", "method", "evidence", *RANKING_OPTIONS)
         check_keywords("the option fit= of a race", options, method, own=own)
         allowed = ("instances", "rankings") if method == "laplace" else ("rankings",)
@@ -99,8 +98,13 @@ class Model:
         if type(prior) not in BY_NAME.values() or not_storable:
             names = [type(prior).__qualname__, *not_storable]
             return cls(function=f"polarbear.fit with {', '.join(names)}")
-        sorted_options = tuple(sorted(options.items()))
-        return cls(prior, method, evidence or allowed[0], sorted_options, **rank_options)
+        return cls(
+            prior=prior,
+            evidence=evidence or allowed[0],
+            method=method,
+            ties=ties,
+            options=tuple(sorted({**options, **ranking}.items())),
+        )
 
     def make_fit(self) -> Fit:
         """Return the function that makes posteriors with the options of this model.
@@ -108,12 +112,10 @@ class Model:
         If the model is another function, of which only the name is stored, ``polarbear.fit``
         replaces it and adds a note to the diagnostics.
         """
-        # A fit takes rankings, for which the options of rank were used already.
-        without_ranking = replace(self, abs_tol=0.0, rel_tol=0.0, ties=Model.ties, weights=())
-        if without_ranking == Model():
-            return default_fit
+        options = self.fit_options()
         if not self.function:
-            return partial(default_fit, **without_ranking.fit_options())
+            is_default = options == Model().fit_options()
+            return default_fit if is_default else partial(default_fit, **options)
 
         def substitute(data: Rankings, /, *, seed: int) -> Posterior:
             posterior = default_fit(data, seed=seed)
@@ -131,24 +133,23 @@ class Model:
         """Return the differences from another model as text; "" if there are none."""
         if self.function or other.function:
             return "" if self == other else f"fit {self} and not {other}"
-        names = [part.name for part in fields(self)]
-        pairs = ((name, getattr(self, name), getattr(other, name)) for name in names)
+        own, others = self._list_options(), other._list_options()
+        pairs = {name: (own.get(name), others.get(name)) for name in {**own, **others}}
         return ", ".join(
             f"{name} {_format_option(a)} and not {_format_option(b)}"
-            for name, a, b in pairs
+            for name, (a, b) in pairs.items()
             if a != b
         )
 
+    def _list_options(self) -> dict[str, Any]:
+        """Return all options by name."""
+        named = {"prior": self.prior, "evidence": self.evidence, "method": self.method}
+        return {**named, "ties": self.ties, **dict(self.options)}
+
     def fit_options(self) -> dict[str, Any]:
         """Return options for ``polarbear.fit``; the defaults if the race has a custom function."""
-        model = Model() if self.function else self
-        named = {"prior": model.prior, "method": model.method, "evidence": model.evidence}
-        return {**named, **dict(model.options)}
-
-    @property
-    def heaviest(self) -> float | None:
-        """The largest weight that an instance can have; None if all have the same."""
-        return max(1.0, *(weight for _, weight in self.weights)) if self.weights else None
+        options = (Model() if self.function else self)._list_options()
+        return {name: options[name] for name in options if name not in RANKING_OPTIONS}
 
     def rank_options(self) -> dict[str, Any]:
         """Return the options of ``polarbear.rank`` that differ from its defaults.
@@ -156,16 +157,21 @@ class Model:
         >>> Model.of({"rel_tol": 0.01, "weights": {"f1": 2}}).rank_options()
         {'rel_tol': 0.01, 'weights': {'f1': 2.0}}
         """
-        given = {"abs_tol": self.abs_tol, "rel_tol": self.rel_tol, "weights": dict(self.weights)}
-        ties = {} if self.ties == Model.ties else {"ties": self.ties}
-        return {**{name: value for name, value in given.items() if value}, **ties}
+        options = {name: value for name, value in self.options if name in RANKING_OPTIONS}
+        return options if self.ties == Model.ties else {**options, "ties": self.ties}
+
+    @property
+    def heaviest(self) -> float | None:
+        """The largest weight that an instance can have; None if all have the same."""
+        weights = dict(self.options).get("weights")
+        return max(1.0, *weights.values()) if weights else None
 
     def describe(self) -> dict[str, str]:
-        """Return prior, evidence and method as text, for reports and JSON."""
+        """Return prior, evidence, method and further options as text, for reports and JSON."""
         if self.function:
             return {"function": self.function}
-        more = {name: str(value) for name, value in (*self.options, *self.rank_options().items())}
-        return {"prior": repr(self.prior), "evidence": self.evidence, "method": self.method, **more}
+        options = {**self.fit_options(), **self.rank_options()}
+        return {name: _format_option(value) for name, value in options.items()}
 
     def __str__(self) -> str:
         return self.function or ", ".join(self.describe().values())
@@ -174,37 +180,36 @@ class Model:
         """Return the model as plain values for JSON."""
         if self.function:
             return {"function": self.function}
-        return {
-            "prior": _prior_to_plain(self.prior),
-            "method": self.method,
-            "evidence": self.evidence,
-            "options": dict(self.options),
-            "ties": self.ties,
-            **self.rank_options(),
-        }
+        return {**self._list_options(), "prior": _prior_to_plain(self.prior)}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:
-        """Return the model from the plain values that :meth:`to_plain` returned.
+        """Return the model from the plain values that :meth:`to_plain` returned."""
+        function = plain.get("function")
+        return cls(function=str(function)) if function else cls._of_options(dict(plain))
 
-        Stores from before there was ``ties`` averaged over the orders of tied algorithms.
-        """
-        if "function" in plain:
-            return cls(function=str(plain["function"]))
-        options = plain.get("options", {})
-        names = ("prior", "method", "evidence", *RANKING_OPTIONS)
-        named = {name: plain[name] for name in names if name in plain}
-        return cls._of_options({"ties": "averaged", **options, **named})
+
+def fit_posterior(fit: Fit, rankings: Rankings | None, seed: int, round_: int) -> Posterior | None:
+    """Fit the posterior of a round; None if fewer than two algorithms have rankings.
+
+    There are no warnings, as the race itself causes gaps in the data and checks diagnostics.
+    """
+    if rankings is None or len(rankings.algorithms) < 2:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        warnings.simplefilter("ignore", FitWarning)
+        return fit(rankings, seed=derive_seed(seed, ["fit", round_]))
 
 
 def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options of ``polarbear.rank`` as fields of a model; raise an error for bad ones."""
+    """Return options of ``polarbear.rank`` without defaults; raise an error for bad ones."""
     weights = given.get("weights") or {}
     if not isinstance(weights, Mapping):
         raise DataError("expected a mapping such as {'instance-1': 2.0}", weights=weights)
     try:
         tolerances = {n: float(given[n]) for n in ("abs_tol", "rel_tol") if n in given}
-        numbers = tuple(sorted((str(name), float(weight)) for name, weight in weights.items()))
+        numbers = {str(name): float(weight) for name, weight in sorted(weights.items())}
     except (TypeError, ValueError):
         raise DataError("abs_tol, rel_tol and weights must be numbers") from None
     check_tolerances(tolerances.get("abs_tol", 0.0), tolerances.get("rel_tol", 0.0))
@@ -214,12 +219,10 @@ def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:
                 f"{name}={given[name]!r}: a race has no {name}; analyse its runs with "
                 f"fit(result.runs, {name}=...)"
             )
-    ties = given.get("ties", Model.ties)
-    check_ties(ties)
-    for name, weight in numbers:
+    for name, weight in numbers.items():
         if not 0 <= weight < float("inf"):
             raise DataError(f"weight {weight} of instance {name!r} is not a number >= 0")
-    return {**tolerances, "ties": ties, "weights": numbers}
+    return {name: value for name, value in {**tolerances, "weights": numbers}.items() if value}
 
 
 def _get_full_name(function: Callable[..., Any]) -> str:
@@ -243,4 +246,4 @@ def _prior_to_plain(prior: Any) -> Any:
 
 
 def _format_option(value: Any) -> str:
-    return str(dict(value)) if isinstance(value, tuple) else str(value)
+    return "the default" if value is None else str(value)

@@ -8,7 +8,7 @@ that joined late.
 """
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from itertools import count, groupby, islice, takewhile
 from typing import NamedTuple
 
@@ -40,16 +40,18 @@ def plan(state: State) -> Asked | str:
     """
     if not state.pairs.open:
         return "resolved"
-    exhausted: set[str] = set()
-    while True:
-        rivals = _rivals_without(state, exhausted)
-        if not rivals:
-            return CANDIDATE_LIMITS
-        asked = _plan_with(state, rivals)
-        if isinstance(asked, _Exhausted):
-            exhausted.add(asked.algorithm)
-        else:
+    names = list(state.members.present())
+    while rivals := state.pairs.rivals(names):
+        runs = _plan_used(state, rivals) or _plan_new(state, rivals)
+        if not runs and state.setup.question.focuses:
+            runs = _plan_extensions(state, rivals)
+        if not runs:
+            return NO_INSTANCES
+        asked = _cut_to_limits(state, runs, state.progress.n_asked)
+        if not isinstance(asked, _Exhausted):
             return asked
+        names.remove(asked.algorithm)
+    return CANDIDATE_LIMITS
 
 
 class _Exhausted(NamedTuple):
@@ -58,52 +60,28 @@ class _Exhausted(NamedTuple):
     algorithm: str
 
 
-def _rivals_without(state: State, exhausted: set[str]) -> dict[str, dict[str, int]]:
-    """Return the undecided rivals of each algorithm, without algorithms that reached their limits.
-
-    The times at which the pair is open are bits of a number.
-    """
-    remaining = {
-        name: {rival: times for rival, times in rivals.items() if rival not in exhausted}
-        for name, rivals in state.rivals().items()
-        if name not in exhausted
-    }
-    return {name: rivals for name, rivals in remaining.items() if rivals}
-
-
-def _plan_with(state: State, rivals: dict[str, dict[str, int]]) -> "Asked | str | _Exhausted":
-    """Return the next runs of algorithms against their rivals, or the reason why there are none."""
-    if not state.setup.question.focuses:
-        runs = _plan_late_joiners(state, rivals) or _plan_new(state, rivals)
-    else:
-        runs = (
-            _plan_used(state, rivals) or _plan_new(state, rivals) or _plan_extensions(state, rivals)
-        )
-    if not runs:
-        return NO_INSTANCES
-    return _cut_to_limits(state, runs, state.progress.n_asked)
-
-
 def plan_retries(state: State, failed: Collection[RunId] = ()) -> Asked | None:
     """Return retries of the runs that failed in this round; None if there are none to make.
 
     ``failed``: runs that failed as well, but have not been told.
     """
     pending = state.progress.pending.get(state.progress.current, {})
-    again = [
-        key
+    again = {
+        key: run
         for key, run in pending.items()
         if (run.failed or key in failed)
         and _count_attempts(state, key) < state.setup.budget.retries
-    ]
-    again.sort(key=lambda key: (state.pool.used[key.instance], key))
+    }
     runs = [
         PlannedRun(
-            _next_attempt(state, key), run.horizon, state.ledger.extends.get(key), run.before
+            _next_key(state, *key[:2], key.repetition + 1),
+            run.horizon,
+            state.ledger.extends.get(key),
+            run.before,
         )
-        for key in again
-        for run in (pending[key],)
+        for key, run in again.items()
     ]
+    runs = _by_instance(state, runs)
     asked = _cut_to_limits(state, runs, state.progress.current) if runs else None
     return asked if isinstance(asked, Asked) else None
 
@@ -116,15 +94,24 @@ def _count_attempts(state: State, key: RunId) -> int:
 
 
 def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs on used instances on which an algorithm has no run, but a rival has."""
+    """Return runs on used instances on which an algorithm has no run, but a rival has.
+
+    By the paper's rule, these are instances that were used before the algorithm joined: the others
+    wait, and run on new instances only.
+    """
+    focuses, pool, last = state.setup.question.focuses, state.pool, _last_open(state, rivals)
     runs: list[PlannedRun] = []
     for name, others in rivals.items():
-        positions = range(state.pool.next_cached[name], len(state.pool.order))
+        end = len(pool.order) if focuses else pool.backlog.get(name, 0)
+        places = range(pool.next_cached[name], end)
         candidates = (
             PlannedRun(_next_key(state, name, instance), horizon)
-            for instance in map(state.pool.order.__getitem__, positions)
-            if name not in state.pool.observed_until[instance]
-            and (horizon := _informative_horizon(state, instance, others)) is not None
+            for instance in map(pool.order.__getitem__, places)
+            if name not in pool.observed_until[instance]
+            and (
+                horizon := _informative_horizon(state, instance, others) if focuses else last[name]
+            )
+            is not None
         )
         runs += islice(candidates, _choose_batch(state, name))
     return _by_instance(state, runs)
@@ -141,26 +128,6 @@ def _choose_batch(state: State, name: str) -> int:
 def _by_instance(state: State, runs: list[PlannedRun]) -> list[PlannedRun]:
     """Return the runs sorted by the order in which their instances were first used."""
     return sorted(runs, key=lambda run: (state.pool.used[run.key.instance], run.key))
-
-
-def _plan_late_joiners(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedRun]:
-    """Return runs of late joiners on the next batch of instances that they have missed.
-
-    This is the paper's rule: the other algorithms wait, and run on new instances only.
-    """
-    last = _last_open(state, rivals)
-    runs = [
-        PlannedRun(_next_key(state, name, instance), last[name])
-        for name in rivals
-        for instance in islice(_missed_instances(state, name), _choose_batch(state, name))
-    ]
-    return _by_instance(state, runs)
-
-
-def _missed_instances(state: State, name: str) -> Iterator[str]:
-    """Yield the instances used before an algorithm joined, on which it has not run since."""
-    before = state.pool.order[state.pool.next_cached[name] : state.pool.backlog.get(name, 0)]
-    return (instance for instance in before if name not in state.pool.observed_until[instance])
 
 
 def _informative_horizon(state: State, instance: str, others: dict[str, int]) -> float | None:
@@ -250,18 +217,9 @@ def _last_time(state: State, times: int) -> float:
     return state.setup.times[times.bit_length() - 1]
 
 
-def _next_key(state: State, algorithm: str, instance: str) -> RunId:
-    """Return the id of the next run of an algorithm on an instance."""
-    return _unused(state, RunId(algorithm, instance, 0))
-
-
-def _next_attempt(state: State, key: RunId) -> RunId:
-    """Return the id of the next attempt at a run, skipping repetition numbers in use."""
-    return _unused(state, key._replace(repetition=key.repetition + 1))
-
-
-def _unused(state: State, key: RunId) -> RunId:
-    """Return a run's id, with the next free repetition number if that id is in use."""
+def _next_key(state: State, algorithm: str, instance: str, repetition: int = 0) -> RunId:
+    """Return the id of the next run of an algorithm on an instance, from a repetition number on."""
+    key = RunId(algorithm, instance, repetition)
     while key in state.ledger.arrived or key in state.ledger.superseded:
         key = key._replace(repetition=key.repetition + 1)
     return key
@@ -274,23 +232,26 @@ def _cut_to_limits(
 
     Only whole instances are useful: a run without those of its rivals compares nothing.
     """
-    budget, (n_runs, time) = state.setup.budget, state.ledger.requested
+    budget, requested = state.setup.budget, state.ledger.requested
     jobs: list[Job] = []
     requested_by = dict(state.ledger.requested_by)
+    exceeded: str | _Exhausted | None = None
     for _, group in groupby(planned, key=lambda run: run.key.instance):
         runs = list(group)
-        costs = [run.horizon - state.charged_from(run.extends, run.before) for run in runs]
-        for run, cost in zip(runs, costs, strict=True):
-            name = run.key.algorithm
-            own_runs, own_time = requested_by.get(name, (0, 0.0))
-            requested_by[name] = Spent(own_runs + 1, own_time + cost)
+        for run in runs:
+            name, cost = (
+                run.key.algorithm,
+                run.horizon - state.charged_from(run.extends, run.before),
+            )
+            requested = requested.plus(cost)
+            requested_by[name] = requested_by.get(name, Spent()).plus(cost)
             if not state.members.limits.get(name, Limit()).allows(requested_by[name]):
-                return Asked(tuple(jobs), round_) if jobs else _Exhausted(name)
-        n_runs += len(runs)
-        time += sum(costs)
-        if budget.runs is not None and n_runs > budget.runs:
-            return Asked(tuple(jobs), round_) if jobs else "budget of runs spent"
-        if budget.time is not None and time > budget.time:
-            return Asked(tuple(jobs), round_) if jobs else "budget of time spent"
+                exceeded = exceeded or _Exhausted(name)
+        if not Limit(budget.runs, None).allows(requested):
+            exceeded = exceeded or "budget of runs spent"
+        if not Limit(None, budget.time).allows(requested):
+            exceeded = exceeded or "budget of time spent"
+        if exceeded:
+            return Asked(tuple(jobs), round_) if jobs else exceeded
         jobs += [job(state.setup.seed, *run[:3]) for run in runs]
     return Asked(tuple(jobs), round_)

@@ -1,13 +1,12 @@
 """``Pool``: the instances of a race, and until when each algorithm was observed on them."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from polarbear.data.run import Status
 from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import RunId, derive_seed
-from polarbear.racing.run_sets import PairSet
 
 
 @dataclass
@@ -20,7 +19,8 @@ class Pool:
     dropped: set[str] = field(default_factory=set)  # instances excluded from further runs
     # By instance and algorithm: the time until which the algorithm was or will be observed.
     observed_until: dict[str, dict[str, float]] = field(default_factory=dict)
-    not_extendable: PairSet = field(default_factory=PairSet)  # algorithm, instance
+    # Algorithm and instance of runs that were cut before their planned end.
+    not_extendable: set[tuple[str, str]] = field(default_factory=set)
     backlog: dict[str, int] = field(default_factory=dict)  # instances used before it joined
     next_cached: Counter[str] = field(default_factory=Counter)  # place in `order` to consider next
     listed_first: int = 0  # how many there were to draw from when the first was used
@@ -78,6 +78,14 @@ class Pool:
         observed.pop(key.algorithm, None)
         if before:
             observed[key.algorithm] = before
+
+    def find_observed(self, algorithms: Collection[str]) -> set[str]:
+        """Return the instances on which any of these algorithms was or will be observed."""
+        return {
+            instance
+            for instance, observed in self.observed_until.items()
+            if not observed.keys().isdisjoint(algorithms)
+        }
 
     def note_end(self) -> None:
         """Note that a decision was made with all instances used."""

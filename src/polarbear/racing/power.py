@@ -185,6 +185,16 @@ def plan(
     clock
         The unit of time.
 
+    Returns
+    -------
+    RacePlan
+        What can be proven, with luck that lasts for a run and with luck that does not.
+
+    Raises
+    ------
+    DataError
+        If an argument is invalid.
+
     Examples
     --------
     >>> import polarbear as pb
@@ -262,7 +272,7 @@ class _SimulatedRace(NamedTuple):
         log_k = np.full((2, n_races), np.log(multiplicity(n_rivals) * among / (1 - certainty)))
         shares = Shares.at_end_of(self.listed or n) if self.has_end else Shares()
         shares = shares._replace(now=0.0) if self.listed else shares  # the test is made at the end
-        shown = Shown.of(tuple(evidence), log_k, certainty, shares, None)
+        shown = Shown.of(evidence, log_k, certainty, shares, None)
         return float(np.all(shown.replaces[:, 0], axis=0).mean())
 
 

@@ -51,10 +51,8 @@ class Progress:
     # The runs of each round that is not decided yet.
     pending: dict[int, dict[RunId, PendingRun]] = field(default_factory=dict)
     n_asked: int = 0  # rounds that were requested
-    n_decisions: int = 0
-    n_rounds: int = 0  # decisions without those made again with all draws
+    n_rounds: int = 0  # rounds that were decided
     has_news: bool = False  # something changed that no decision has used yet
-    screened: bool = False  # the last decision used a screening fit with few draws
     decision_input: DecisionInput | None = None  # of the last decision
     ended: str | None = None  # why the race requests no further runs
     identity: Identified = field(default_factory=Identified)  # fingerprints behind the names
@@ -73,11 +71,6 @@ class Progress:
         """Yield the ids of all runs of undecided rounds."""
         return (key for runs in self.pending.values() for key in runs)
 
-    def find(self, key: RunId) -> dict[RunId, PendingRun]:
-        """Return the runs of the first undecided round that has a run; none if no round has it."""
-        return next((runs for runs in self.pending.values() if key in runs), {})
-
     def round_of(self, key: RunId) -> int:
-        """Return the number of the first round whose decision uses a run that arrives now."""
-        rounds = [round_ for round_, runs in self.pending.items() if key in runs]
-        return rounds[0] if rounds else self.current
+        """Return the first undecided round that has a run; else the one that is decided next."""
+        return next((number for number, runs in self.pending.items() if key in runs), self.current)

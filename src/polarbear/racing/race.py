@@ -23,17 +23,19 @@ from numpy.typing import ArrayLike
 
 from polarbear._text import format_count
 from polarbear.data import grid
-from polarbear.data.names import check_names, natural_sort_key
+from polarbear.data.names import check_name, check_names, natural_sort_key, suggest_name, to_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.fit import connected_groups
+from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.decisions import Decision, Forecast
 from polarbear.racing.events import (
+    Added,
     Asked,
     Decided,
     Ended,
@@ -50,13 +52,11 @@ from polarbear.racing.events import (
     Withdrawn,
     explain_misfit,
 )
-from polarbear.racing.failures import describe_failures
-from polarbear.racing.fitting import fit_posterior, renumber_run, screening_fit
+from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.ledger import Spent
-from polarbear.racing.model import Fit
-from polarbear.racing.notes import collect_runs, find_algorithm, make_entry, make_withdrawal
+from polarbear.racing.model import Fit, fit_posterior
 from polarbear.racing.planning import plan, plan_retries
 from polarbear.racing.progress import DecisionInput
 from polarbear.racing.questions.pareto_set import check_question
@@ -151,19 +151,18 @@ class Race:
         events: Iterable[Event],
         *,
         question: Question | None = None,
-        keep: bool = True,
         stored: StoredRuns | None = None,
     ) -> Self:
         """Restore a race from its events, in the state after the last of them.
 
         ``question``: one of your own, or with a function that makes posteriors; events have only
-        their names. ``keep=False`` does not keep the events, which are in a store. ``stored``: the
-        runs of the events lack trajectories, which it loads. With a snapshot, the events are the
-        first one and those after the snapshot.
+        their names. ``stored``: the events are not kept, as they are in a store, and their runs
+        lack trajectories, which it loads. With a snapshot, the events are the first one and those
+        after the snapshot.
         """
         race: Self | None = None
         for race, _ in cls._restore(events, stored, question):
-            if not keep:
+            if stored is not None:
                 race.forget()
         if race is None:
             raise DataError("got no events: expected those of a race, the first of type Started")
@@ -224,8 +223,6 @@ class Race:
                 self._retry_or_decide()
             elif state.progress.wanted:
                 return tuple(state.progress.wanted.values())
-            elif state.progress.screened:
-                self._retry_or_decide(screening=False)  # the last decision of a race uses all draws
             else:
                 return self._end(planned or "resolved")
 
@@ -274,7 +271,15 @@ class Race:
         >>> sum(job.algorithm == "c" for job in race.ask())
         3
         """
-        self._record(make_entry(self._state, algorithm, max_runs, max_time, trial))
+        for limit, value in (("max_runs", max_runs), ("max_time", max_time)):
+            if value is not None and (not isinstance(value, Real) or float(value) < 0):
+                raise DataError(f"{limit}={value!r}: expected a number of at least 0, or None")
+        name = check_name(to_name(algorithm))
+        if not name:
+            raise DataError("the name of an algorithm must not be empty")
+        if name in self._state.members.racing:
+            raise DataError(f"{name!r} is racing already, so it cannot be added")
+        self._record(Added(name, max_runs, max_time, trial))
 
     def remove(self, algorithm: str, why: str = "") -> None:
         """Remove an algorithm; its runs stay recorded, and are used again if it is added again.
@@ -285,7 +290,7 @@ class Race:
         >>> race.pareto
         ('b', 'c')
         """
-        name = find_algorithm(self._state, algorithm)
+        name = self._find_algorithm(algorithm)
         if name in self._state.members.removed:
             raise DataError(f"{name!r} is not racing: it was removed already")
         self._record(Removed(name, why))
@@ -326,7 +331,7 @@ class Race:
                 f"expected Runs with direction={self._state.setup.direction!r}, which the race has"
             )
         for name in runs.algorithms:
-            find_algorithm(self._state, name)
+            self._find_algorithm(name)
         for run in map(normalise_run, runs):
             if run.status == Status.UNSTATED:
                 run = run._replace(status=Status.FINISHED)
@@ -355,12 +360,28 @@ class Race:
         >>> race.withdraw("a", why="it ran with another licence"), race.n_runs
         (2, 2)
         """
-        name = None if algorithm is None else find_algorithm(self._state, algorithm)
-        n_before = self.n_runs
-        event = make_withdrawal(self._state, name, instance, pairs, why, at)
-        if event is not None:
+        if algorithm is None and instance is None and pairs is None:
+            raise DataError(
+                "the runs to withdraw are not given: pass algorithm=, instance= or pairs="
+            )
+        name = None if algorithm is None else self._find_algorithm(algorithm)
+        pool, ledger, n_before = self._state.pool, self._state.ledger, self.n_runs
+        if instance is not None and instance not in {*pool.unused, *pool.used}:
+            suggestion = suggest_name(instance, sorted(pool.names, key=natural_sort_key))
+            raise DataError(f"no instance named {instance!r} in this race; {suggestion}")
+        selected = None if pairs is None else set(pairs)
+        withdrawn = {
+            (key.algorithm, key.instance)
+            for key in ledger.arrived - ledger.withdrawn
+            if name in (None, key.algorithm)
+            and instance in (None, key.instance)
+            and (selected is None or key[:2] in selected)
+        }
+        is_alone = instance is not None and name is None and selected is None
+        dropped = (instance,) if is_alone and instance and instance not in pool.dropped else ()
+        if withdrawn or dropped:
             self._posterior = None
-            self._record(event)
+            self._record(Withdrawn(tuple(sorted(withdrawn)), why, at, dropped))
         return n_before - self.n_runs
 
     def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
@@ -454,8 +475,7 @@ class Race:
     @property
     def chosen(self) -> tuple[str, ...]:
         """The algorithms chosen at the last decision, if the question is a choice; else none."""
-        names = self._state.members.present()
-        return tuple(name for name in names if name in self._state.members.chosen)
+        return self.status.chosen
 
     @property
     def eliminated(self) -> dict[str, Verdict]:
@@ -485,10 +505,7 @@ class Race:
     @property
     def failures(self) -> dict[str, str]:
         """The reasons why runs of each algorithm failed, with numbers of runs and instances."""
-        state = self._state
-        return describe_failures(
-            state.ledger.reasons, state.ledger.n_runs, state.members.eliminated
-        )
+        return dict(self.status.runs.why)
 
     @property
     def forecast(self) -> Forecast | None:
@@ -513,7 +530,11 @@ class Race:
     @property
     def runs(self) -> Runs:
         """The runs that decisions use; a run and its extensions are one run."""
-        return collect_runs(self._events, self._state)
+        setup, ledger = self._state.setup, self._state.ledger
+        told = (event.run for event in self._events if isinstance(event, Told | Imported))
+        runs = (run for run in told if key_of(run) not in ledger.withdrawn)
+        effective = effective_runs(runs, ledger.extends)
+        return Runs.from_records(effective, direction=setup.direction, clock=setup.clock)
 
     @property
     def posterior(self) -> Posterior | None:
@@ -522,7 +543,7 @@ class Race:
         if self._posterior is None and state.progress.decision_input is not None:
             rankings = self._rank_runs(state.progress.decision_input)
             self._posterior = fit_posterior(
-                self._fit, rankings, state.setup.seed, state.progress.n_decisions - 1
+                self._fit, rankings, state.setup.seed, state.progress.n_rounds - 1
             )
         return self._posterior
 
@@ -531,7 +552,7 @@ class Race:
 
         It is that of the last decision, as :meth:`Posterior.verdicts` of its posterior has it.
         """
-        name = find_algorithm(self._state, algorithm)
+        name = self._find_algorithm(algorithm)
         return next(one for one in self.verdicts() if one.algorithm == name)
 
     def verdicts(self) -> list[Verdict]:
@@ -593,23 +614,29 @@ class Race:
         """Apply an event to the state, and append it to the list of events."""
         if isinstance(event, Told | Imported):
             round_ = self._state.progress.round_of(key_of(event.run))
-            add = self._ranked_runs.add_stored if in_store else self._ranked_runs.add
-            add(event.run, round_)
+            self._ranked_runs.add(event.run, round_, in_store=in_store)
         elif isinstance(event, Withdrawn):
             self._ranked_runs.withdraw(event.pairs)
         apply(self._state, event)
         self._events.append(event)
+
+    def _find_algorithm(self, algorithm: str) -> str:
+        """Return an algorithm's name; raise an error if it is not in this race."""
+        name, members = to_name(algorithm), self._state.members
+        names = [*members.racing, *members.eliminated, *members.removed]
+        if name not in names:
+            raise DataError(
+                f"no algorithm named {name!r} in this race; {suggest_name(name, names)}"
+            )
+        return name
 
     def _end(self, why: str) -> tuple[Job, ...]:
         if self._state.progress.ended != why:
             self._record(Ended(why))
         return ()
 
-    def _retry_or_decide(self, *, screening: bool = True) -> None:
-        """Request failed runs again or, if there are none, decide the round.
-
-        With ``screening``, the decision may use a fit with few draws.
-        """
+    def _retry_or_decide(self) -> None:
+        """Request failed runs again or, if there are none, decide the round."""
         state = self._state
         retry = plan_retries(state)
         if retry is not None:
@@ -622,26 +649,25 @@ class Race:
         if state.progress.pending and state.progress.current != current:
             return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.progress.current, state.rated()))
-        fits = state.setup.question.posterior_for != "nothing"
-        screened = screening_fit(self._fit, rankings, state) if screening and fits else None
-        self._posterior = None  # that of a race has all draws, as have stated probabilities
-        decision = _decide(state, screened, rankings) if screened or not fits else None
-        if decision is None or (screened and decision.eliminated):
-            screened = None
-            self._posterior = fit_posterior(
-                self._fit, rankings, state.setup.seed, state.progress.n_decisions
-            )
-            decision = _decide(state, self._posterior, rankings)
+        fit, question, posterior = self._fit, state.setup.question, None
+        if question.posterior_for != "nothing":
+            if question.n_draws is not None and fit is default_fit:
+                fit = partial(default_fit, draws=question.n_draws)
+            posterior = fit_posterior(fit, rankings, state.setup.seed, state.progress.n_rounds)
+        self._posterior = (
+            posterior if fit is self._fit else None
+        )  # else it is fitted when asked for
+        decision = _decide(state, posterior, rankings)
         orphans = state.members.find_orphans(decision)
-        if orphans and state.setup.question.hands_over:
+        if orphans and question.hands_over:
             names = (*state.rated(), *orphans)
             rankings = self._rank_runs(DecisionInput(state.progress.current, names))
-            decision = _decide(state, self._posterior, rankings)
+            decision = _decide(state, posterior, rankings)
         if decision.problems:
             problems = "; ".join(decision.problems)
-            number = state.progress.n_decisions + 1
+            number = state.progress.n_rounds + 1
             warn(f"round {number} decides nothing, for {problems}", category=FitWarning)
-        self._record(Decided(state.progress.current, decision, screening=screened is not None))
+        self._record(Decided(state.progress.current, decision))
 
     def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:
         """Return the rankings of the runs that a decision uses; None if it uses no runs.
@@ -651,9 +677,8 @@ class Race:
         algorithms without runs.
         """
         round_, names = decision_input
-        rankings = self._ranked_runs.rankings(
-            round_, names, partial(renumber_run, self._state), self._state.pool.used
-        )
+        state = self._state
+        rankings = self._ranked_runs.rankings(round_, names, state.ledger, state.pool)
         if rankings is None:
             return None
         largest, *others = connected_groups(rankings)

@@ -82,6 +82,16 @@ def replay(
     seed
         Determines the order of the instances. Several seeds show its effect.
 
+    Returns
+    -------
+    Replay
+        A race at its end, with what it saved.
+
+    Raises
+    ------
+    DataError
+        If ``runs`` are not runs, or times do not increase.
+
     Examples
     --------
     >>> import numpy as np

@@ -4,52 +4,47 @@ A snapshot saves a resume the replay of the events before it. It holds the state
 but no trajectories. The events stay the truth: a store verifies a snapshot against them, and drops
 it when in doubt.
 
-Small parts are JSON, which is read by the types of the fields of ``State`` and its parts; a field
-that is added there needs no change here. Parts with a number for each run are arrays. Nothing in a
-snapshot is ever executed.
+The state is JSON, which is read by the types of the fields of ``State`` and its parts; a field that
+is added there needs no change here. The rankings are arrays. Nothing in a snapshot is executed.
 """
 
 import json
-from collections.abc import Mapping
+import zipfile
 from dataclasses import fields
-from itertools import accumulate, pairwise
-from math import prod
-from struct import Struct
+from io import BytesIO
 from typing import Any, NamedTuple, get_type_hints
 
-import numpy as np
-from numpy.typing import NDArray
-
+from polarbear.inference.archive import pack_arrays, read_arrays
 from polarbear.racing.codec import from_plain, to_plain
 from polarbear.racing.events import Started
 from polarbear.racing.incremental_rankings import IncrementalRankings, LoadRuns
 from polarbear.racing.state import State, start_state
 
-VERSION = 1
-"""The number of the layout of snapshots; a snapshot with another number is not used."""
-
-_HEADER = Struct("<qq")
-_DTYPES = frozenset({"|i1", "<i2", "<i4", "<i8", "<f8"})
-_AS_ARRAYS = frozenset({"used", "observed_until"})
-"""The fields of the pool that are arrays here, or follow from others."""
+KIND, VERSION = "snapshot of a race", 1
 
 
 def encode_snapshot(state: State, rankings: IncrementalRankings) -> bytes:
     """Return the state and the rankings of a race as bytes."""
     ranked, arrays = rankings.to_plain(state.pool.used)
-    observed, times = _observed_to_arrays(state)
-    arrays |= times
-    arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))  # so all are aligned
     plain = {
+        "kind": KIND,
+        "version": VERSION,
         "state": {part.name: _part_to_plain(getattr(state, part.name)) for part in fields(state)},
+        "observed": state.pool.observed_until,
         "rankings": ranked,
-        "observed": observed,
-        "arrays": [(name, array.dtype.str, array.shape) for name, array in arrays.items()],
     }
-    text = json.dumps(plain).encode()
-    text += b" " * (-len(text) % 8)
-    parts = (np.ascontiguousarray(array).data.cast("B") for array in arrays.values() if array.size)
-    return b"".join([_HEADER.pack(VERSION, len(text)), text, *parts])
+    buffer = BytesIO()
+    pack_arrays(buffer, json.dumps(plain), arrays, zipfile.ZIP_STORED)
+    return buffer.getvalue()
+
+
+def _part_to_plain(part: Any) -> dict[str, Any]:
+    """Return a part of the state as plain values, but what follows, or has a number for each run.
+
+    The latter is written without the codec, which takes much longer.
+    """
+    names = [one.name for one in fields(part) if one.name not in ("used", "observed_until")]
+    return {name: to_plain(getattr(part, name)) for name in names}
 
 
 class StoredRuns(NamedTuple):
@@ -74,68 +69,15 @@ def decode_snapshot(data: bytes, started: Started, rankings: IncrementalRankings
 
     Raises an error if the bytes are not a snapshot of such a race.
     """
-    version, size = _HEADER.unpack_from(data)
-    if version != VERSION:
-        raise ValueError(f"a snapshot of version {version}, this program has {VERSION}")
-    start = _HEADER.size + size
-    plain = json.loads(data[_HEADER.size : start])
-    arrays = _read_arrays(data, start, plain["arrays"])
+    plain, arrays = read_arrays(BytesIO(data), KIND, VERSION)
     state = start_state(started)
     for name, kind in get_type_hints(State).items():
         setattr(state, name, from_plain(kind, plain["state"][name]))
     pool = state.pool
     pool.used = {name: place for place, name in enumerate(pool.order)}
-    pool.observed_until = _observed_from_arrays(pool.order, plain["observed"], arrays)
+    pool.observed_until = plain["observed"]
+    times = (time for on in pool.observed_until.values() for time in on.values())
+    if list(pool.observed_until) != pool.order or not {*map(type, times)} <= {float}:
+        raise ValueError("it is not said until when each algorithm was observed on each instance")
     rankings.restore(plain["rankings"], arrays, pool.order)
     return state
-
-
-def _part_to_plain(part: Any) -> dict[str, Any]:
-    """Return a part of the state as plain values, without what is stored as arrays."""
-    names = [one.name for one in fields(part) if one.name not in _AS_ARRAYS]
-    return {name: to_plain(getattr(part, name)) for name in names}
-
-
-def _read_arrays(data: bytes, start: int, listed: Any) -> dict[str, NDArray[Any]]:
-    """Return arrays by name, from the bytes after ``start``; their types and sizes are checked."""
-    arrays: dict[str, NDArray[Any]] = {}
-    for name, dtype, shape in listed:
-        if dtype not in _DTYPES or any(length < 0 for length in shape):
-            raise ValueError(f"an array of type {dtype} and shape {shape}")
-        count = prod(shape)
-        arrays[name] = np.frombuffer(data, dtype, count, start if count else 0).reshape(shape)
-        start += arrays[name].nbytes
-    if start != len(data):
-        raise ValueError("the arrays do not end where the snapshot ends")
-    return arrays
-
-
-def _observed_to_arrays(state: State) -> tuple[list[str], dict[str, NDArray[Any]]]:
-    """Return names of algorithms, and arrays that say until when each was observed.
-
-    The arrays are the number of algorithms by instance, then their codes and times.
-    """
-    observed = [state.pool.observed_until[name] for name in state.pool.order]
-    names: dict[str, int] = {}
-    n_all = sum(map(len, observed))
-    codes = (names.setdefault(name, len(names)) for on in observed for name in on)
-    until = (time for on in observed for time in on.values())
-    arrays: dict[str, NDArray[Any]] = {
-        "observed_number": np.array([len(on) for on in observed], dtype="<i4"),
-        "observed_algorithm": np.fromiter(codes, "<i4", n_all),
-        "observed_until": np.fromiter(until, "<f8", n_all),
-    }
-    return list(names), arrays
-
-
-def _observed_from_arrays(
-    order: list[str], names: list[str], arrays: Mapping[str, NDArray[Any]]
-) -> dict[str, dict[str, float]]:
-    """Return by instance and algorithm until when it was observed, from arrays."""
-    algorithms = [names[k] for k in arrays["observed_algorithm"].tolist()]
-    until = arrays["observed_until"].tolist()
-    ends = pairwise(accumulate(arrays["observed_number"].tolist(), initial=0))
-    return {
-        instance: dict(zip(algorithms[low:high], until[low:high], strict=True))
-        for instance, (low, high) in zip(order, ends, strict=True)
-    }

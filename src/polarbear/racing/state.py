@@ -7,13 +7,15 @@ Plans depend only on decisions and requests, so the order in which runs arrive h
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Run
+from polarbear.data.run import Run, Status
+from polarbear.inference.verdicts import Unsettled, Verdict
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Decision, Forecast, Pair
+from polarbear.racing.decisions import Decision, Forecast, Pair, pair
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -37,10 +39,63 @@ from polarbear.racing.events import (
 from polarbear.racing.extended_runs import map_extensions
 from polarbear.racing.jobs import Job, RunId, key_of
 from polarbear.racing.ledger import Ledger, Limit, TrialRuns
-from polarbear.racing.members import Members
 from polarbear.racing.pool import Pool
 from polarbear.racing.progress import DecisionInput, PendingRun, Progress
-from polarbear.racing.questions.question import Question, View
+from polarbear.racing.questions.question import Entries, Question, View
+
+
+@dataclass
+class Members:
+    """An algorithm is either racing, eliminated or removed."""
+
+    racing: set[str] = field(default_factory=set)
+    eliminated: dict[str, Verdict] = field(default_factory=dict)  # in order
+    removed: dict[str, str] = field(default_factory=dict)  # algorithm: reason
+    failed_out: set[str] = field(default_factory=set)  # removed after too many failed runs
+    verdicts: dict[str, Verdict] = field(default_factory=dict)  # of the last decision
+    chosen: tuple[str, ...] = ()  # at the last decision, by a question about a choice
+    entries: Entries = field(default_factory=Entries)
+    limits: dict[str, Limit] = field(default_factory=dict)
+    on_trial: dict[str, TrialRuns] = field(default_factory=dict)  # newcomers in their first batch
+    failures: Counter[str] = field(default_factory=Counter)  # failed runs of decided rounds
+
+    def present(self) -> tuple[str, ...]:
+        """Return the racing algorithms in their canonical order."""
+        return tuple(sorted(self.racing, key=natural_sort_key))
+
+    def enter(self, algorithm: str, *, is_late: bool) -> bool:
+        """Let an algorithm take part in the race; return whether it comes back."""
+        came_back = algorithm in self.eliminated or algorithm in self.removed
+        self.eliminated.pop(algorithm, None)
+        self.removed.pop(algorithm, None)
+        self.failed_out.discard(algorithm)
+        self.racing.add(algorithm)
+        self.entries.add(algorithm, self.racing, is_late=is_late)
+        return came_back
+
+    def leave(self, algorithm: str) -> None:
+        """End an algorithm's part in the race."""
+        self.racing.discard(algorithm)
+        self.on_trial.pop(algorithm, None)
+
+    def count_run(self, algorithm: str, first_batch: int, *, failed: bool, success: bool) -> None:
+        """Count a run of a decided round: for the limit of failures, and for a trial."""
+        self.failures[algorithm] += failed
+        trial = self.on_trial.pop(algorithm, None)
+        if trial is not None and trial.n_runs + 1 < first_batch:
+            self.on_trial[algorithm] = trial.after(success)
+
+    def find_orphans(self, decision: Decision) -> list[str]:
+        """Return the eliminated algorithms whose rival leaves by a decision."""
+        leaving = {one.algorithm for one in decision.eliminated}
+        return [name for name, one in self.eliminated.items() if one.rival in leaving]
+
+    def decide(self, decision: Decision) -> None:
+        """Take the verdicts of a decision; the eliminated ones have left."""
+        self.eliminated |= {one.algorithm: one for one in decision.eliminated}
+        self.chosen = decision.chosen
+        if decision.verdicts or not decision.problems:
+            self.verdicts = {one.algorithm: one for one in decision.verdicts}
 
 
 @dataclass
@@ -73,20 +128,39 @@ class OpenPairs:
 
     def decide(self, decision: Decision) -> None:
         """Take the undecided pairs and the forecasts of a decision."""
-        self.open = {(pair.first, pair.second): pair.times for pair in decision.open}
-        self.need = {(pair.first, pair.second): pair.need for pair in decision.open}
+        self.open = {(one.first, one.second): one.times for one in decision.open}
+        self.need = {(one.first, one.second): one.need for one in decision.open}
         self.forecast, self.batch = decision.forecast, decision.batch
 
-    def rivals(self, names: Sequence[str]) -> dict[str, dict[str, int]]:
-        """Return the undecided rivals of each of these algorithms, with the undecided times.
+    def rivals(self, names: Iterable[str]) -> dict[str, dict[str, int]]:
+        """Return the undecided rivals of each of these algorithms among them, with the open times.
 
         Algorithms without rivals are left out. Times are bits.
         """
-        rivals: dict[str, dict[str, int]] = {}
+        rivals: dict[str, dict[str, int]] = {name: {} for name in names}
         for (a, b), times in self.open.items():
-            rivals.setdefault(a, {})[b] = times
-            rivals.setdefault(b, {})[a] = times
-        return {name: rivals[name] for name in names if name in rivals}
+            if a in rivals and b in rivals:
+                rivals[a][b] = rivals[b][a] = times
+        return {name: others for name, others in rivals.items() if others}
+
+    def find_unsettled(
+        self, name: str, rivals: Mapping[str, int], times: Sequence[float], left: int | None = None
+    ) -> Unsettled:
+        """Return the rivals of an algorithm, and the instances and time needed to settle with all.
+
+        It runs until the last open time of all its pairs, each rival until that of its own pair.
+        """
+        until = {
+            rival: times[rivals[rival].bit_length() - 1]
+            for rival in sorted(rivals, key=natural_sort_key)
+        }
+        needs = [self.need.get(pair(name, rival), inf) for rival in until]
+        instances = max(needs, default=inf)
+        if instances == inf:
+            return Unsettled(until, left=left)
+        time = instances * max(until.values())
+        time += sum(need * end for need, end in zip(needs, until.values(), strict=True))
+        return Unsettled(until, instances, time, left)
 
 
 @dataclass
@@ -139,10 +213,6 @@ class State:
             return self.members.present()
         names = {*self.members.racing, *self.members.eliminated}
         return tuple(sorted(names, key=natural_sort_key))
-
-    def rivals(self) -> dict[str, dict[str, int]]:
-        """Return the undecided rivals of each algorithm, in canonical order; times are bits."""
-        return self.pairs.rivals(self.members.present())
 
     def find_failing(self) -> dict[str, int]:
         """Return the algorithms of which more runs failed than is allowed, with the number.
@@ -240,7 +310,7 @@ def apply(state: State, event: Event) -> None:
 def _enter(state: State, algorithm: str) -> None:
     """Let an algorithm take part in the race, with its relation to all others undecided."""
     question, n_times = state.setup.question, len(state.setup.times)
-    came_back = state.members.enter(algorithm, is_late=state.progress.n_decisions > 0)
+    came_back = state.members.enter(algorithm, is_late=state.progress.n_rounds > 0)
     state.pairs.enter(algorithm, question.undecided(state.members.racing, n_times))
     state.members.verdicts.clear()  # they were relative to other rivals
     state.pool.enter(algorithm)
@@ -318,7 +388,7 @@ def _request(state: State, job: Job, round_: int) -> None:
 def _receive(state: State, run: Run) -> None:
     """Add a run that has arrived, requested or imported, to the state."""
     key, ledger = key_of(run), state.ledger
-    pending = state.progress.find(key)
+    pending = state.progress.pending.get(state.progress.round_of(key), {})
     before = pending[key].before if key in pending else 0.0
     ledger.receive(run, state.charged_from(ledger.extends.get(key), before))
     state.progress.wanted.pop(key, None)
@@ -339,7 +409,7 @@ def _settle(state: State, key: RunId, run: PendingRun) -> None:
     success = run.has_value and not run.failed
     first_batch = state.setup.budget.batch[0]
     state.members.count_run(key.algorithm, first_batch, failed=run.failed, success=success)
-    if run.until < run.horizon:
+    if run.until < run.horizon and run.status == Status.CUT:
         state.pool.not_extendable.add((key.algorithm, key.instance))
     state.pool.observe(key, run.until, run.status)
 
@@ -393,8 +463,7 @@ def _decide(state: State, event: Decided) -> None:
     """Apply a decision to the state: eliminations, undecided pairs, forecasts, next batch size."""
     progress, decision = state.progress, event.decision
     progress.decision_input = DecisionInput(event.round, state.rated())
-    is_again = progress.screened and not progress.has_news and event.round not in progress.pending
-    progress.n_rounds += not is_again
+    progress.n_rounds += 1
     progress.n_asked = max(progress.n_asked, event.round + 1)  # later runs are of the next round
     for key, run in progress.pending.pop(event.round, {}).items():
         state.pool.restore(key, run.before)
@@ -407,8 +476,6 @@ def _decide(state: State, event: Decided) -> None:
     if not state.setup.endless and not state.pool.unused:
         state.pool.note_end()
     state.pairs.decide(decision)
-    progress.screened = event.screening
-    progress.n_decisions += 1
     if not state.pairs.open:
         _cancel(state, list(progress.run_ids()), event.round)
     progress.has_news = bool(progress.pending) or bool(decision.returning)

@@ -10,7 +10,6 @@ import html
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from math import inf
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,9 +28,9 @@ from polarbear.data.run import Status
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.ribbon import Ribbon
 from polarbear.inference.ribbon_pictures import render_ribbon_svg
-from polarbear.inference.verdicts import Unsettled, Verdict, describe_shortage
+from polarbear.inference.verdicts import Verdict, describe_shortage
 from polarbear.racing.codec import from_plain, to_plain
-from polarbear.racing.decisions import MAX_FORECAST, Forecast, pair
+from polarbear.racing.decisions import MAX_FORECAST, Forecast
 from polarbear.racing.events import NO_INSTANCES, Started
 from polarbear.racing.failures import describe_failures
 from polarbear.racing.ledger import Spent
@@ -455,10 +454,11 @@ def render_race(text: str, ribbon: Ribbon | None) -> str:
 
 def list_verdicts(state: State) -> list[Verdict]:
     """Return the verdict about every algorithm: candidates, then eliminated, then removed ones."""
-    rivals, members = state.rivals(), state.members
+    members, present = state.members, state.members.present()
+    rivals = state.pairs.rivals(present)
     removed = sorted(members.removed, key=natural_sort_key)
     return [
-        *(_complete(state, name, rivals.get(name, {})) for name in members.present()),
+        *(_complete(state, name, rivals.get(name, {})) for name in present),
         *members.eliminated.values(),
         *(Verdict(name, "removed", why=members.removed[name]) for name in removed),
     ]
@@ -481,21 +481,5 @@ def _complete(state: State, name: str, rivals: Mapping[str, int]) -> Verdict:
         return verdict._replace(why=state.obstacle)
     if rivals and state.has_reached_limit(name):
         verdict = verdict._replace(why="its limit of runs is reached")
-    return verdict._replace(unsettled=_forecast_pairs(state, name, rivals)) if rivals else verdict
-
-
-def _forecast_pairs(state: State, name: str, rivals: Mapping[str, int]) -> Unsettled:
-    """Return the undecided rivals, with the instances and time needed to decide these."""
-    last_open_time = {
-        rival: state.setup.times[rivals[rival].bit_length() - 1]
-        for rival in sorted(rivals, key=natural_sort_key)
-    }
-    needs = [state.pairs.need.get(pair(name, rival), inf) for rival in last_open_time]
-    instances = max(needs)
-    if instances == inf:
-        return Unsettled(last_open_time, left=state.left)
-    # The algorithm runs until the last open time of all its pairs, each rival until that of its
-    # own pair.
-    time = instances * max(last_open_time.values())
-    time += sum(need * until for need, until in zip(needs, last_open_time.values(), strict=True))
-    return Unsettled(last_open_time, instances, time, state.left)
+    unsettled = state.pairs.find_unsettled(name, rivals, state.setup.times, state.left)
+    return verdict._replace(unsettled=unsettled) if rivals else verdict

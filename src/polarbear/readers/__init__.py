@@ -174,6 +174,24 @@ def read(
         trial ("last"), or the one that ``chosen_by`` chooses, at every time ("chosen") or at the
         end ("final"). For Timefold ``levels=True``, to compare by all levels of the scores.
 
+    Returns
+    -------
+    Runs
+        In canonical order, whatever the order of rows and files.
+
+    Raises
+    ------
+    DataError
+        If no format accepts the files, with the reason of each; if files are damaged, with the
+        line; or if nothing says whether small values are good.
+    MissingDependency
+        If the format needs a package that is not installed.
+
+    Warns
+    -----
+    DataWarning
+        If the data are ambiguous in a way that changes results.
+
     Examples
     --------
     >>> from pathlib import Path
@@ -273,6 +291,16 @@ def example(name: Literal["bbob", "cma-variants"] = "bbob") -> Runs:
         60 combinations of BBOB functions (MA-BBOB) in five dimensions.
 
         All runs were made to the end of a budget of 10,000 evaluations.
+
+    Returns
+    -------
+    Runs
+        The example runs.
+
+    Raises
+    ------
+    DataError
+        If there is no example of this name.
 
     Examples
     --------

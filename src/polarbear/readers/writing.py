@@ -67,6 +67,12 @@ def write(
     Instances named as in these formats ("f1 Sphere d5 i3") keep function, dimension and instance;
     others are numbered. For COCO, ``instances.json`` then has their names.
 
+    Raises
+    ------
+    DataError
+        If the ending of the file is not known, the folder is not empty, or the format cannot hold
+        the runs.
+
     Examples
     --------
     >>> import polarbear as pb, tempfile

@@ -71,6 +71,16 @@ def report(
     losses
         How much is lost, for a section of its own: what :func:`polarbear.selection.losses` returns.
 
+    Returns
+    -------
+    Path
+        The file, which is overwritten if it exists.
+
+    Raises
+    ------
+    DataError
+        If it is neither a posterior nor a race, or the folder does not exist.
+
     Examples
     --------
     >>> import numpy as np

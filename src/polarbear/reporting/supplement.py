@@ -23,8 +23,8 @@ from polarbear.inference.versions import software_versions
 from polarbear.papers.citation import render_bibtex
 from polarbear.papers.latex import to_latex
 from polarbear.papers.methods_text import describe_methods
+from polarbear.racing.codec import to_plain
 from polarbear.racing.events import Decided, Event, Hosted, from_json, to_json
-from polarbear.racing.questions.stored import question_to_plain
 from polarbear.racing.race import Race
 from polarbear.reporting.content import make_document
 from polarbear.reporting.page import MAX_REFITS, render_document
@@ -276,9 +276,9 @@ def _derive_files(race: Race) -> dict[str, str]:
         "direction": state.setup.direction,
         "clock": state.setup.clock,
         "times": state.setup.times,
-        "question": question_to_plain(state.setup.question),
-        "budget": state.setup.budget.to_plain(),
-        "model": state.setup.model.to_plain(),
+        "question": to_plain(state.setup.question),
+        "budget": to_plain(state.setup.budget),
+        "model": to_plain(state.setup.model),
         "status": race.status.to_dict(),
     }
     decisions = [_describe_decision(event) for event in race.events if isinstance(event, Decided)]

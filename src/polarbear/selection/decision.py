@@ -72,6 +72,16 @@ def select(
         Whether an algorithm may be run more than once. True is right if its runs are independent,
         as with other seeds; False if another run would find the same.
 
+    Returns
+    -------
+    Selection
+        The chosen algorithms, the probability that they are the best, and the other options.
+
+    Raises
+    ------
+    DataError
+        If the preference lies outside the times, or there are too few algorithms.
+
     Examples
     --------
     >>> import polarbear as pb

@@ -20,6 +20,17 @@ def open_store(where: str | PathLike[str], *, read_only: bool = False) -> Store:
         Read, also while another process writes. There can be one writer and any number of readers,
         which never wait for one another.
 
+    Returns
+    -------
+    Store
+        Close it after use, or use it in a ``with`` statement.
+
+    Raises
+    ------
+    StoreError
+        If it is no store, is damaged, has a newer format, has another writer, or does not exist
+        and is to be read only.
+
     Examples
     --------
     >>> from polarbear import Race

@@ -37,14 +37,14 @@ def restore_race(store: Store, *, question: Question | None = None, kind: type[R
         events = chain(store.read_facts(1), store.read_facts(last, after=snapshot.last))
         stored = StoredRuns(load, snapshot.data)
         try:
-            return kind.from_events(events, question=question, keep=False, stored=stored)
+            return kind.from_events(events, question=question, stored=stored)
         except StoreError:
             raise
         except (*UNREADABLE, error):  # a snapshot that cannot be read is not used
             pass
     events = store.read_facts(last)
     stored = StoredRuns(load)
-    return kind.from_events(events, question=question, keep=False, stored=stored)
+    return kind.from_events(events, question=question, stored=stored)
 
 
 def _load_runs(store: Store, last: int, instances: Collection[str]) -> list[Run]:

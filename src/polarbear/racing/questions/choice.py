@@ -21,7 +21,7 @@ from polarbear.inference.e_values import preference_evidence
 from polarbear.inference.verdicts import Kind, Verdict
 from polarbear.racing.budget import check_fields, is_between, is_margin, is_whole_number
 from polarbear.racing.decisions import Decision, Forecast, Open, Pair, pair
-from polarbear.racing.forecast import LeadDraws, count_instances_needed, forecast_quantiles
+from polarbear.racing.forecast import Leads, Routes, count_more, forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.selection.preferences import Linear, Weights
 
@@ -96,6 +96,11 @@ class Choice(Question):
             },
         )
 
+    @property
+    def n_draws(self) -> int | None:
+        """The number of posterior draws that a decision needs: few, if e-values settle it."""
+        return 1000 if self.regret is None and self.by == "e-values" else None
+
     def at(self, times: Sequence[float], clock: str) -> Self:
         """Return the question with the preference as weights at the times of a race."""
         preference = self.preference
@@ -156,21 +161,15 @@ class Choice(Question):
             error = error_of_look(1 - self.certainty, len(rankings.instances))
             if np.mean(choice.regret > self.regret) <= error:
                 open_[:] = False
-        bits = self.asked_times(len(view.times))
-        pairs: dict[Pair, int] = {
-            pair(names[i], names[j]): bits for i, j in np.argwhere(open_).tolist()
-        }
+        behind = [(names[i], names[j]) for i, j in np.argwhere(open_).tolist()]
+        forecast, needed = self._forecast(posterior, rankings, behind, log_k)
         chosen = [name for k, name in enumerate(names) if choice.chosen[k]]
         # Algorithms that have not run yet are compared with the chosen ones.
-        for name in view.members:
-            if name not in names:
-                pairs |= {pair(name, one): bits for one in chosen}
-        forecast, needed = self._forecast(posterior, rankings, open_, log_k, weights)
+        behind += [(one, name) for name in view.members if name not in names for one in chosen]
+        bits = self.asked_times(len(view.times))
+        pairs = {pair(*both): bits for both in behind}
         return Decision(
-            tuple(
-                Open(*both, times, needed.get(both, np.inf))
-                for both, times in sorted(pairs.items())
-            ),
+            Open.list_all(pairs, needed),
             view.budget.batch_after(len(rankings.instances)),
             verdicts=tuple(_derive_verdicts(names, open_, choice.chosen)),
             chosen=tuple(chosen),
@@ -178,30 +177,22 @@ class Choice(Question):
         )
 
     def _forecast(
-        self,
-        posterior: Posterior,
-        rankings: Rankings,
-        open_: Bools,
-        log_k: Floats,
-        weights: Floats,
+        self, posterior: Posterior, rankings: Rankings, pairs: list[Pair], log_k: Floats
     ) -> tuple[Forecast | None, dict[Pair, float]]:
-        """Return the forecast of the race, and the median instances each undecided pair needs."""
-        pairs_at = np.argwhere(open_)
-        leads = LeadDraws.from_posterior(posterior, rankings, pairs_at)
+        """Return the forecast of the race, and the instances that each undecided pair needs.
+
+        The first one of a pair is chosen, and has to be shown to be ahead or at par.
+        """
+        leads = Leads.of(posterior, rankings, np.array(self.preference.values))  # pyright: ignore
         if leads is None:
             return None, {}
-        lead = np.einsum("dtk,t->dk", leads.draws, weights)
-        n_instances = leads.n_instances[weights > 0].min(axis=0)
-        z = np.sqrt(2 * (log_k[pairs_at[:, 0], pairs_at[:, 1]] + 1))
-        distance = lead + equivalence_margin(self.epsilon)
-        more = np.maximum(count_instances_needed(n_instances, lead.std(axis=0), z, distance), 0.0)
-        names = posterior.algorithms
-        median = {
-            pair(names[i], names[j]): float(needed)
-            for (i, j), needed in zip(pairs_at.tolist(), np.median(more, axis=0), strict=True)
-        }
-        runs = more.sum(axis=1) + more.max(axis=1) * self.size
-        return Forecast(forecast_quantiles(more.max(axis=1)), forecast_quantiles(runs)), median
+        t = ((leads.mean + equivalence_margin(self.epsilon)) / leads.spread)[0]
+        z = np.sqrt(2 * (log_k + 1))
+
+        def find_routes(shift: float) -> Routes:
+            return Routes(np.full(t.shape, np.inf), count_more(t + shift, leads.instances[0], z))
+
+        return forecast_pairs(pairs, posterior.algorithms, find_routes)
 
 
 class Chosen(NamedTuple):

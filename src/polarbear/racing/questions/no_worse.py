@@ -10,6 +10,7 @@ What is worse, and what shows it, is said in :mod:`polarbear.inference.replacing
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -29,11 +30,11 @@ from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget, check_fields, check_width, is_between
 from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
-from polarbear.racing.questions.replacements import Shown
+from polarbear.racing.questions.replacements import Shown, mark_times
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.dominance import Bools, Floats
+    from polarbear.inference.dominance import Floats
     from polarbear.inference.posterior import Posterior
     from polarbear.inference.verdicts import Kind
 
@@ -125,6 +126,7 @@ probability at most 0.05 each'
         pairs: dict[Pair, int] = {
             pair(name, self.baseline): all_times for name in view.members if name not in names
         }
+        stretches = find_stretches(np.array(view.times), self.width)
         verdicts = [Verdict(names[column], "baseline")]
         for k, name in enumerate(names):
             if k == column:
@@ -133,19 +135,12 @@ probability at most 0.05 each'
             kind = find_kind(bool(no_worse.all()), bool(shown.worse[0][k, column]))
             verdicts.append(Verdict(name, kind, margin=self.margin))
             if kind == "undecided":
-                pairs[pair(name, self.baseline)] = self._find_open_times(view, no_worse)
+                pairs[pair(name, self.baseline)] = mark_times(stretches, no_worse)
         return Decision(
             tuple(Open(*both, times) for both, times in sorted(pairs.items())),
             view.budget.batch_after(len(rankings.instances)),
             verdicts=tuple(sorted(verdicts, key=lambda one: names.index(one.algorithm))),
         )
-
-    def _find_open_times(self, view: View, no_worse: Bools) -> int:
-        """Return the times of the stretches on which nothing is shown yet, as bits."""
-        stretches, bits = find_stretches(np.array(view.times), self.width), 0
-        for stretch, is_shown in zip(stretches, no_worse.tolist(), strict=True):
-            bits |= 0 if is_shown else (1 << stretch.stop) - (1 << stretch.start)
-        return bits
 
 
 def show(
@@ -176,17 +171,14 @@ def find_proven_margin(question: NoWorse, tables: PairTables, shares: Shares) ->
 
     With the certainty of the question, the algorithm is nowhere worse by more than that.
     """
-    margins = [round(0.01 * k, 2) for k in range(1, 50)]
+    margins = [k / 100 for k in range(1, 50)]
 
     def passes(margin: float) -> bool:
         asked = replace(question, margin=margin)
         return judge(asked, tables, tables.count_all(), shares) == ["passed"]
 
-    low, high = 0, len(margins)
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if passes(margins[middle]) else (middle + 1, high)
-    return margins[low] if low < len(margins) else None
+    least = bisect_left(margins, True, key=passes)
+    return margins[least] if least < len(margins) else None
 
 
 def find_provable(question: NoWorse, n: int, shares: Shares) -> tuple[float | None, float | None]:
@@ -222,13 +214,13 @@ def find_decisive_instances(
     passed = kind == "passed"
     closest = int(np.argmin(evidence.t_no_worse[:, 0, 0]))
     order = np.argsort(tables.leads[closest] * (-1 if passed else 1), kind="stable")
-    low, high = 1, len(order)
-    while low < high:
-        middle = (low + high) // 2
-        rest = [one[order[middle:]].sum(axis=0, keepdims=True) for one in tables.cells]
-        stays = judge(question, tables, rest, shares) == [kind]
-        low, high = (middle + 1, high) if stays else (low, middle)
-    return tuple(tables.instances[k] for k in sorted(order[:low].tolist()))
+
+    def changes(n_removed: int) -> bool:
+        rest = [one[order[n_removed:]].sum(axis=0, keepdims=True) for one in tables.cells]
+        return judge(question, tables, rest, shares) != [kind]
+
+    fewest = 1 + bisect_left(range(1, len(order)), True, key=changes)
+    return tuple(tables.instances[k] for k in sorted(order[:fewest].tolist()))
 
 
 def estimate_win_probability(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -22,7 +23,7 @@ from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP
 from polarbear.racing.budget import check_fields, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair
-from polarbear.racing.forecast import LeadDraws, RequiredZ, find_ranges, forecast_race
+from polarbear.racing.forecast import Leads, Routes, count_more, forecast_pairs
 from polarbear.racing.model import Model
 from polarbear.racing.questions.pareto_set import check_choice
 from polarbear.racing.questions.question import PosteriorUse, Question, View
@@ -149,26 +150,38 @@ class PaperParetoSet(Question):
         names = tuple(one.algorithm for one in verdicts)
         gone = {one.algorithm for one in verdicts if one.kind == "dominated"}
         open_pairs = find_open_pairs(view, names, open_at, gone)
-        decision = Decision(
-            Open.list_all(open_pairs, {}),
+        # Two algorithms that have reached their own limits stay undecided.
+        closable = [both for both in open_pairs if not view.exhausted.issuperset(both)]
+        leads, forecast, needed = Leads.of(posterior, rankings), None, dict[Pair, float]()
+        if leads is not None:
+            routes = partial(self._find_routes, leads)
+            forecast, needed = forecast_pairs(closable, posterior.algorithms, routes)
+        return Decision(
+            Open.list_all(open_pairs, needed),
             self._choose_batch(view, open_pairs),
             verdicts=verdicts,
+            forecast=forecast,
         )
-        # Two algorithms that have reached their own limits stay undecided.
-        column = {name: k for k, name in enumerate(posterior.algorithms)}
-        rated = [
-            (a, b)
-            for a, b in open_pairs
-            if a in column and b in column and not view.exhausted.issuperset((a, b))
-        ]
-        at = np.array([[column[a], column[b]] for a, b in rated], dtype=np.intp).reshape(-1, 2)
-        leads = LeadDraws.from_posterior(posterior, rankings, at, find_ranges(posterior, rankings))
-        if leads is None:
-            return decision
-        required = RequiredZ(float(ndtri(self.certainty)), equivalence_margin(self.epsilon))
-        forecast, needed = forecast_race(leads, len(column), required, self.resolution)
-        records = Open.list_all(open_pairs, dict(zip(rated, needed.tolist(), strict=True)))
-        return replace(decision, open=records, forecast=forecast)
+
+    def _find_routes(self, leads: Leads, shift: float) -> Routes:
+        """Return how many more instances make certain who is ahead, or that two are equivalent."""
+        t, z = leads.mean / leads.spread, float(ndtri(self.certainty))
+        ahead = count_more(t + shift, leads.instances, z)
+        alike = equivalence_margin(self.epsilon) / leads.spread - np.abs(t)
+        at_par = np.minimum(ahead, count_more(alike + shift, leads.instances, z))
+        behind, not_behind = ahead.swapaxes(1, 2), at_par.swapaxes(1, 2)
+        settled = np.minimum(at_par, behind).max(axis=0)
+        # Each of a pair leads or ties somewhere; if they cross, one of them leads.
+        routes = {
+            "at_par": [(at_par, not_behind)],
+            "crossing": [(ahead, not_behind), (at_par, behind)],
+            "strict": [],
+        }
+        for one, other in routes[self.resolution]:
+            settled = np.minimum(settled, np.maximum(one.min(axis=0), other.min(axis=0)))
+        replaced = ahead.max(axis=0)
+        np.fill_diagonal(replaced, np.inf)
+        return Routes(replaced, settled)
 
     def _choose_batch(self, view: View, open_pairs: Mapping[Pair, int]) -> int:
         """Return the next batch size by the share of all (pair, time) that this round settled.
@@ -193,19 +206,6 @@ class PaperParetoSet(Question):
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
         """Return whether an elimination stays: if its probability reaches the certainty."""
         return isinstance(before, PaperParetoSet) and (probability or 0.0) >= self.certainty
-
-    def may_eliminate(self, view: View, posterior: Posterior, slack: float) -> bool:
-        """Return whether the posterior eliminates a candidate at the certainty less some slack.
-
-        >>> import polarbear as pb
-        >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0]] * 3), 40)
-        >>> view = pb.Race(runs.algorithms, [1, 2, 3], direction="minimize").state.view()
-        >>> PaperParetoSet().may_eliminate(view, pb.fit(pb.rank(runs)), slack=0.01)
-        True
-        """
-        racing = [name in view.members for name in posterior.algorithms]
-        is_dominant = self._find_dominance(posterior, self.certainty - slack)
-        return bool(is_dominant[np.ix_(racing, racing)].any())
 
     def _find_claims(self, view: View, posterior: Posterior) -> tuple[Claims, Bools]:
         """Return the claims that the posterior makes certain, and when pairs are undecided."""

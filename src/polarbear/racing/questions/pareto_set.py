@@ -24,8 +24,9 @@ from polarbear.inference.replacing import compare_on_stretches, find_chances, fi
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import check_fields, check_width, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair, pair
+from polarbear.racing.forecast import forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
-from polarbear.racing.questions.replacements import Shown, drop_replaceable, forecast_pairs
+from polarbear.racing.questions.replacements import Shown, drop_replaceable, mark_times
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
@@ -133,18 +134,17 @@ class ParetoSet(Question):
         before = {code[k]: code.get(rival, -1) for k, rival in view.dropped.items() if k in code}
         heirs = drop_replaceable(shown, racing, before)
         open_pairs = self._find_open_pairs(view, code, shown, heirs)
-        rated = [both for both in open_pairs if both[0] in code and both[1] in code]
-        forecast, needed = forecast_pairs(shown, [(code[a], code[b]) for a, b in rated], len(names))
+        forecast, needed = forecast_pairs(open_pairs, names, shown.find_routes)
         verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
         if not self.classes:
             present = [name for name in names if name in view.members]
             chances = find_chances(rankings.among(present), self.margin, self.width)
             verdicts = [chances.add_to(one) for one in verdicts]
         return Decision(
-            Open.list_all(open_pairs, dict(zip(rated, needed, strict=True))),
+            Open.list_all(open_pairs, needed),
             view.budget.batch_after(len(rankings.instances)),
             verdicts=tuple(verdicts),
-            forecast=forecast if len(rated) == len(open_pairs) else None,
+            forecast=forecast if len(needed) == len(open_pairs) else None,
             returning=tuple(names[k] for k in before if k not in heirs),
         )
 
@@ -162,7 +162,7 @@ class ParetoSet(Question):
         )
         heaviest, shares = view.heaviest or 1.0, view.find_shares(plain=not self.classes)
         return Shown.of(
-            tuple(compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts),
+            [compare_on_stretches(one, self.margin, self.width, heaviest) for one in parts],
             log_k,
             self.certainty,
             shares,
@@ -188,10 +188,8 @@ class ParetoSet(Question):
             if i in heirs or j in heirs or settled[i, j]:
                 continue
             i, j = (i, j) if proof[i, j] >= proof[j, i] else (j, i)
-            bits = 0 if all(one[i, j] for one in shown.better) else all_times
-            for k, stretch in enumerate(stretches):
-                if not all(one[k, i, j] for one in shown.no_worse):
-                    bits |= (1 << stretch.stop) - (1 << stretch.start)
+            bits = 0 if shown.better[:, i, j].all() else all_times
+            bits |= mark_times(stretches, np.all(shown.no_worse[:, :, i, j], axis=0))
             open_pairs[a, b] = bits or all_times
         return open_pairs
 

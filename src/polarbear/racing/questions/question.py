@@ -53,8 +53,8 @@ class Question:
     fit: FitOptions = field(default=None, kw_only=True, compare=False, repr=False)
 
     posterior_for: ClassVar[PosteriorUse] = "choice"
-    """What decisions need a posterior for: nothing; a choice, for which few draws are enough until
-    the end; or the decision itself."""
+    """What decisions need a posterior for: nothing; a choice, which e-values settle; or the
+    decision itself, by the probabilities of one look."""
     rates_eliminated: ClassVar[bool] = False
     """Whether the posterior rates the eliminated algorithms too."""
     hands_over: ClassVar[bool] = False
@@ -75,6 +75,11 @@ class Question:
     def fit_options(self) -> Mapping[str, Any]:
         """The options of ``polarbear.fit`` that belong to the question, unless others are given."""
         return {}
+
+    @property
+    def n_draws(self) -> int | None:
+        """The number of posterior draws that a decision needs; None if it needs all."""
+        return None
 
     @property
     def model(self) -> Model:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from polarbear.inference.replacing import LIKELY_Z, PairEvidence
-from polarbear.racing.decisions import Forecast, Shares
+from polarbear.racing.decisions import Shares
+from polarbear.racing.forecast import Routes, count_more
 
 if TYPE_CHECKING:
     from polarbear.inference.dominance import Bools, Floats
@@ -20,17 +22,17 @@ if TYPE_CHECKING:
 class Shown:
     """What is shown of each pair of algorithms (row, column) in each of C classes of instances."""
 
-    evidence: tuple[PairEvidence, ...]
+    evidence: PairEvidence  # its arrays have an axis of classes before the others
     log_k: Floats  # (n, n): the logarithms of the e-values that a proof needs
     level: float  # the logarithm of the e-value that a tie needs
-    no_worse: tuple[Bools, ...]  # (S, n, n) each: row is not worse by more than the margin
-    better: tuple[Bools, ...]  # (n, n) each: row is better on average
-    worse: tuple[Bools, ...]  # (n, n) each: row is worse by more than the margin on some stretch
+    no_worse: Bools  # (C, S, n, n): row is not worse by more than the margin on a stretch
+    better: Bools  # (C, n, n): row is better on average
+    worse: Bools  # (C, n, n): row is worse by more than the margin on some stretch
 
     @classmethod
     def of(
         cls,
-        evidence: tuple[PairEvidence, ...],
+        classes: Sequence[PairEvidence],
         log_k: Floats,
         certainty: float,
         shares: Shares,
@@ -42,53 +44,45 @@ class Shown:
         is for these. A test is for pairs that ran on all ``n_used`` instances: who stopped before
         did so because of the data.
         """
+        evidence = PairEvidence(*map(np.stack, zip(*classes, strict=True)))
         needed = log_k - np.log(max(shares.on_the_way, 1e-300))
-        no_worse, better, worse = [], [], []
-        for one in evidence:
-            on_stretches, on_average = one.proves(needed)
-            level = None
-            if shares.now:
-                level = shares.now * np.exp(-log_k)
-                tested, tested_on_average = one.passes(level)
-                if n_used is not None:
-                    tested &= one.instances >= n_used
-                    tested_on_average &= one.on_all_times >= n_used
-                    level = np.where((one.instances >= n_used).all(axis=0), level, 0.0)
-                on_stretches, on_average = on_stretches | tested, on_average | tested_on_average
-            worse.append(one.shows_worse(needed, level))
-            no_worse.append(on_stretches)
-            better.append(on_average)
+        no_worse, better = evidence.no_worse >= needed, evidence.better >= needed
+        level: Floats | float = -1.0  # no test is made
+        if shares.now:
+            level, least = shares.now * np.exp(-log_k), n_used or 0
+            no_worse |= (evidence.p_no_worse <= level) & (evidence.instances >= least)
+            better |= (evidence.p_better <= level) & (evidence.on_all_times >= least)
+            level = np.where((evidence.instances >= least).all(axis=1), level, 0.0)
         return cls(
             evidence=evidence,
             log_k=needed,
             level=float(-np.log1p(-certainty)),
-            no_worse=tuple(no_worse),
-            better=tuple(better),
-            worse=tuple(worse),
+            no_worse=no_worse,
+            better=better,
+            worse=evidence.shows_worse(needed, level),
         )
 
     @cached_property
     def replaces(self) -> Bools:
         """(C, n, n): row replaces column in a class."""
-        parts = zip(self.no_worse, self.better, strict=True)
-        return np.stack([one.all(axis=0) & better for one, better in parts])
+        return self.stands_in & self.better
 
     @cached_property
     def stands_in(self) -> Bools:
         """(C, n, n): row is nowhere worse than column in a class, so it may take over."""
-        return np.stack([one.all(axis=0) for one in self.no_worse])
+        nowhere_worse: Bools = np.all(self.no_worse, axis=1)
+        return nowhere_worse
 
     @cached_property
     def tied(self) -> Bools:
         """(C, n, n): neither is worse by more than the margin on any stretch of a class."""
-        within = np.stack([(one.no_worse >= self.level).all(axis=0) for one in self.evidence])
+        within: Bools = np.all(self.evidence.no_worse >= self.level, axis=1)
         return within & within.swapaxes(1, 2) & ~np.eye(within.shape[1], dtype=bool)
 
     @cached_property
     def settled(self) -> Bools:
         """(n, n): in every class one replaces the other, they are tied, or likely cross."""
-        ahead = np.stack([one.is_ahead_somewhere() for one in self.evidence])
-        replaces = self.replaces
+        ahead, replaces = self.evidence.is_ahead_somewhere(), self.replaces
         known = self.tied | replaces | replaces.swapaxes(1, 2) | (ahead & ahead.swapaxes(1, 2))
         in_every_class: Bools = np.all(known, axis=0)
         return in_every_class
@@ -96,9 +90,45 @@ class Shown:
     @cached_property
     def proof(self) -> Floats:
         """(n, n): how far the proof is that row replaces column, in every class; 1 is enough."""
-        weakest = [np.minimum(one.no_worse.min(axis=0), one.better) for one in self.evidence]
-        share = np.maximum(np.min(weakest, axis=0) / self.log_k, 0.0)
+        weakest = np.minimum(self.evidence.no_worse.min(axis=1), self.evidence.better).min(axis=0)
+        share = np.maximum(weakest / self.log_k, 0.0)
         return np.where(self.replaces.all(axis=0), np.maximum(share, 1.0), np.minimum(share, 0.99))
+
+    def find_routes(self, shift: float) -> Routes:
+        """Return how many more instances each pair takes, in the class that takes the most.
+
+        A bet on a mean of t standard errors has reached K when t is about sqrt(2 (ln K + 1)).
+        ``shift`` is added to each t.
+        """
+        one, z = self.evidence, np.sqrt(2 * (self.log_k + 1))
+        no_worse = count_more(one.t_no_worse + shift, one.instances, z)
+        better = count_more(one.t_better + shift, one.on_all_times, z)
+        replace = np.maximum(
+            np.where(self.no_worse, 0.0, no_worse).max(axis=1), np.where(self.better, 0.0, better)
+        )
+        replace[:, np.eye(len(z), dtype=bool)] = np.inf
+        enough = np.sqrt(2 * (self.level + 1))
+        tie = count_more(one.t_no_worse + shift, one.instances, enough).max(axis=1)
+        ahead = count_more(one.lead + shift, one.instances, LIKELY_Z).min(axis=1)
+        settle = np.minimum.reduce(
+            [
+                np.maximum(tie, tie.swapaxes(1, 2)),
+                np.maximum(ahead, ahead.swapaxes(1, 2)),
+                replace,
+                replace.swapaxes(1, 2),
+            ]
+        )
+        return Routes(replace.max(axis=0), settle.max(axis=0))
+
+
+def mark_times(stretches: Sequence[slice], known: Bools) -> int:
+    """Return the times of the stretches of which something is not known, as bits of a number.
+
+    >>> bin(mark_times([slice(0, 2), slice(1, 3), slice(3, 5)], np.array([True, False, True])))
+    '0b110'
+    """
+    open_ = (one for one, is_known in zip(stretches, known.tolist(), strict=True) if not is_known)
+    return reduce(or_, ((1 << one.stop) - (1 << one.start) for one in open_), 0)
 
 
 def drop_replaceable(shown: Shown, racing: Bools, replaced_by: Mapping[int, int]) -> dict[int, int]:
@@ -139,53 +169,3 @@ def drop_replaceable(shown: Shown, racing: Bools, replaced_by: Mapping[int, int]
         else:
             stays[k] = True
     return heirs
-
-
-def forecast_pairs(
-    shown: Shown, pairs: list[tuple[int, int]], n: int
-) -> tuple[Forecast | None, list[float]]:
-    """Return the forecast of a race, and how many more instances each open pair takes.
-
-    A mean payoff of t standard errors after P instances has t sqrt(Q / P) after Q. It is shown when
-    that is about sqrt(2 (ln K + 1)), so after Q = P 2 (ln K + 1) / t^2 instances. t itself has a
-    standard error of 1, which gives the interval.
-    """
-    if not pairs:
-        return None, []
-    quantiles = []
-    for shift in (1.28, 0.0, -1.28):
-        routes = [_instances_needed(shown, one, shift) for one in range(len(shown.evidence))]
-        replace, settle = (np.max([route[k] for route in routes], axis=0) for k in (0, 1))
-        leaves = replace.min(axis=0)  # when some rival replaces the algorithm of a column
-        needed = [min(settle[i, j], leaves[i], leaves[j]) for i, j in pairs]
-        longest = np.zeros(n)
-        for (i, j), more in zip(pairs, needed, strict=True):
-            longest[[i, j]] = np.maximum(longest[[i, j]], more)
-        quantiles.append((max(needed), float(longest.sum()), needed))
-    low, middle, high = quantiles
-    return (
-        Forecast((low[0], middle[0], high[0]), (low[1], middle[1], high[1])),
-        [float(more) for more in middle[2]],
-    )
-
-
-def _instances_needed(shown: Shown, c: int, shift: float) -> tuple[Floats, Floats]:
-    """Return how many more instances (n, n) take the proof that row replaces column, and the pair.
-
-    ``shift``: what is added to each statistic.
-    """
-    one = shown.evidence[c]
-
-    def more(t: Floats, n: Floats, z: Floats | float) -> Floats:
-        total = np.where(t + shift > 0, n * (z / np.maximum(t + shift, 1e-9)) ** 2, np.inf)
-        return np.maximum(total - n, 0.0)
-
-    z = np.sqrt(2 * (shown.log_k + 1))
-    no_worse = np.where(shown.no_worse[c], 0.0, more(one.t_no_worse, one.instances, z))
-    better = np.where(shown.better[c], 0.0, more(one.t_better, one.on_all_times, z))
-    replace = np.maximum(no_worse.max(axis=0), better)
-    np.fill_diagonal(replace, np.inf)
-    tie = more(one.t_no_worse, one.instances, np.sqrt(2 * (shown.level + 1))).max(axis=0)
-    ahead = more(one.lead, one.instances, LIKELY_Z).min(axis=0)
-    settle = np.minimum(np.maximum(tie, tie.T), np.maximum(ahead, ahead.T))
-    return replace, np.minimum(settle, np.minimum(replace, replace.T))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from polarbear._text import format_list
 from polarbear.data.names import suggest_name
@@ -14,12 +14,8 @@ from polarbear.racing.questions.choice import Choice
 from polarbear.racing.questions.no_worse import NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet
 from polarbear.racing.questions.pareto_set import ParetoSet, StrictParetoSet
-from polarbear.racing.questions.question import Question, View
+from polarbear.racing.questions.question import Question
 from polarbear.selection.preferences import Linear, parse_preference
-
-if TYPE_CHECKING:
-    from polarbear.data.rankings import Rankings
-    from polarbear.inference.posterior import Posterior
 
 BY_NAME: dict[str, type[Question]] = {
     kind.__name__: kind for kind in (ParetoSet, StrictParetoSet, Choice, NoWorse, PaperParetoSet)
@@ -48,12 +44,7 @@ class UnknownQuestion(Question):
         """Return a sentence on how the race decides, for the methods section of a paper."""
         return f"After every round the race decided the question {self.name.rsplit('.', 1)[-1]}."
 
-    def decide(
-        self,
-        view: View,  # noqa: ARG002
-        rankings: Rankings,  # noqa: ARG002
-        posterior: Posterior | None,  # noqa: ARG002
-    ) -> NoReturn:
+    def decide(self, *_: Any, **__: Any) -> NoReturn:
         """Raise an error that says how to go on."""
         raise DataError(
             f"the race was started with a question of your own, {self.name}: pass it again with "

@@ -104,6 +104,18 @@ def check(
     of_race
         The other arguments of a race. They are checked, but nothing is decided or stored.
 
+    Returns
+    -------
+    CheckReport
+        What each solver did, and the problems of each.
+
+    Raises
+    ------
+    SolverError
+        If there is no solver, or one is not a function or a :class:`Command`.
+    DataError
+        If another argument is invalid.
+
     Examples
     --------
     >>> def walk(job):

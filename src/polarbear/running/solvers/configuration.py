@@ -187,9 +187,7 @@ def _make_configuration(plain: dict[str, Any], folder: Path) -> Configuration:
     with _locate_errors("question"):
         question = question_from_plain(asked)
     with _locate_errors("budget"):
-        if not isinstance(batch := spent.get("batch", []), list):
-            raise DataError("expected two numbers, as in [8, 64]", batch=batch)
-        budget = Budget.from_plain(spent).resolve_deadline(time.time())
+        budget = Budget(**spent).resolve_deadline(time.time())
     with _locate_errors("limits"):
         limits = Limits(**limits_table)
     fit = _get_table(plain, "fit")

@@ -1,0 +1,120 @@
+#!/usr/bin/env -S uv run --script
+# /// script
+# requires-python = ">=3.11"
+# dependencies = ["nox>=2025.2.9"]
+# ///
+"""The checks of the project, one session each: ``nox -s lint types tests``.
+
+``bash .ci/run`` makes all of them from a clean clone, on two cores at once; with ``--no-venv`` a
+session uses the environment that it is called in.
+"""
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+
+EVERYTHING = ("--editable", ".[all]", "--group", "dev", "--group", "docs")
+CORE_TESTS = (
+    *(f"tests/test_{name}.py" for name in ("package", "selection")),
+    *(f"tests/inference/test_{name}.py" for name in ("likelihood", "posterior", "dominance")),
+    "tests/inference/test_e_values.py",
+    "tests/data/test_rankings.py",
+    "tests/readers/test_tables.py",
+    "tests/racing/test_replay.py",
+)
+"""What uses numpy, scipy and narwhals most, and needs no extra."""
+
+
+def install(session: nox.Session, *packages: str) -> None:
+    """Install packages, unless the session uses the environment that it is called in."""
+    if not isinstance(session.virtualenv, nox.virtualenv.PassthroughEnv):
+        session.install(*packages)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, format, spelling, layers."""
+    install(session, "--group", "lint")
+    session.run("ruff", "check", ".", external=True)
+    session.run("ruff", "format", "--check", ".", external=True)
+    session.run("codespell", external=True)
+    session.run("lint-imports", "--no-cache", external=True)
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types, by pyright."""
+    install(session, *EVERYTHING)
+    session.run("pyright", *session.posargs, external=True)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests that CI runs; with arguments of pytest after ``--``, some of them."""
+    install(session, *EVERYTHING)
+    session.run("pytest", "-m", "not long", *session.posargs, external=True)
+
+
+@nox.session(default=False)
+def core(session: nox.Session) -> None:
+    """The package without any extra: what needs none."""
+    install(session, ".", "--group", "core-test")
+    session.run("pytest", "-m", "not long and not slow", *CORE_TESTS, external=True)
+
+
+@nox.session(default=False)
+def oldest(session: nox.Session) -> None:
+    """The package without any extra, with the oldest versions of dependencies that are promised."""
+    install(session, ".", "--group", "core-test", "--group", "lowest")
+    session.run("pytest", "-m", "not long and not slow", *CORE_TESTS, external=True)
+
+
+@nox.session(default=False)
+def nightly(session: nox.Session) -> None:
+    """The package without any extra, with versions of dependencies that are not released yet."""
+    install(session, ".", "--group", "core-test")
+    session.install("--upgrade", "--pre", "numpy", "scipy", "narwhals")
+    session.run("pytest", "-m", "not long and not slow", *CORE_TESTS)
+
+
+@nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """Which lines and branches the tests reach, as a table."""
+    install(session, *EVERYTHING)
+    session.run("coverage", "run", "-m", "pytest", "-m", "not long", *session.posargs)
+    session.run("coverage", "combine", success_codes=[0, 1])
+    session.run("coverage", "report")
+
+
+@nox.session(default=False)
+def docs(session: nox.Session) -> None:
+    """The site, with warnings as errors."""
+    install(session, *EVERYTHING)
+    session.run("sphinx-build", "-q", "-W", "--keep-going", "docs", "site", external=True)
+
+
+@nox.session(default=False)
+def studies(session: nox.Session) -> None:
+    """Every program of benchmarks and studies, small."""
+    install(session, *EVERYTHING)
+    session.run("python", ".ci/run_programs.py", *session.posargs, external=True)
+
+
+@nox.session(default=False)
+def review(session: nox.Session) -> None:
+    """The conventions of scientific Python packages."""
+    install(session, "--group", "release")
+    session.run("repo-review", ".", external=True)
+
+
+@nox.session(default=False)
+def release(session: nox.Session) -> None:
+    """What a release is made of."""
+    install(session, "--group", "release")
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", "dist", external=True)
+    session.run("python", ".ci/check_release.py", "dist", external=True)
+
+
+if __name__ == "__main__":
+    nox.main()
