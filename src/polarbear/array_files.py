@@ -87,7 +87,7 @@ def read_arrays(
     return check_header(path, header, kind, version), arrays
 
 
-def check_header(path: str | Path, header: Any, kind: str, version: int) -> dict[str, Any]:
+def check_header(path: object, header: Any, kind: str, version: int) -> dict[str, Any]:
     """Return the header of a file; DataError if it is of another kind, damaged or too new."""
     if not isinstance(header, dict) or header.get("kind") != kind:
         raise DataError(f"{path} does not hold {kind!r}: pass a file that PolarBear saved as one")
