@@ -93,7 +93,8 @@ def add_parameters(
     signatures = {source: inspect.signature(source).parameters for source in sources}
     for name in signatures[sources[0]] if names is None else names:
         owners = [source for source in sources if name in signatures[source]]
-        words = _read_parameters(owners[0])[name]
+        words = _read_parameters(owners[0]).get(name, "")  # none with python -OO
+        words = f"{words[:1].lower()}{words[1:].removesuffix('.')}"
         if len(sources) > 1:
             words = f"{', '.join(one.__name__ for one in owners)}: {words}"
         default = signatures[owners[0]][name].default
