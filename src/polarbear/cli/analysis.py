@@ -31,7 +31,8 @@ from polarbear.cli.options import (
     add_reading_options,
     add_seed_option,
     check_clock,
-    parse_feature,
+    pair_parser,
+    parse_number_or_text,
     parse_time,
     pick_given,
 )
@@ -106,18 +107,11 @@ def _add_page_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--colour",
         action="append",
-        type=_parse_colour,
+        type=pair_parser(str, "CSA=#0033d3"),
         metavar="NAME=COLOUR",
         help="the colour of an algorithm in the report, such as CSA=#0033d3; may be repeated",
     )
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
-
-
-def _parse_colour(text: str) -> tuple[str, str]:
-    name, equals, colour = text.rpartition("=")
-    if not (equals and name and colour):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=COLOUR, such as CSA=#0033d3")
-    return name, colour
 
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
@@ -272,7 +266,7 @@ def _add_select_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--features",
         action="append",
-        type=parse_feature,
+        type=pair_parser(parse_number_or_text, "variables=2000"),
         metavar="NAME=VALUE",
         help="a feature, or the class, of your instance, if SOURCE is a file of "
         "InstanceRatings.save; may be repeated",

@@ -197,7 +197,7 @@ def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = T
     add(
         "--columns",
         metavar="NAME=OTHER,...",
-        type=_parse_column_names,
+        type=pair_parser(lambda names: tuple(names.split(",")), "time=evals,fe"),
         action="append",
         help=f"other names of a column, if files differ: time=evals,fe; {REPEATABLE}",
     )
@@ -262,16 +262,6 @@ def _add_time_options(parser: argparse.ArgumentParser) -> None:
         help="compare by the time to reach targets instead; a target of 90 is a value that 90 %% "
         "of the values of an instance over time miss (5,20,35,50,65,80,90,95,98)",
     )
-
-
-def _parse_column_names(text: str) -> tuple[str, tuple[str, ...]]:
-    """Parse a column and its other names, such as "time=evals,fe"."""
-    name, equals, others = text.partition("=")
-    if not (name and equals and all(others.split(","))):
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected a column and other names for it, such as time=evals,fe"
-        )
-    return name, tuple(others.split(","))
 
 
 def _parse_times(text: str) -> int | tuple[float, ...]:
@@ -350,7 +340,7 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     add_parameters(group, [rank], ["abs_tol", "rel_tol", "ties"])
     group.add_argument(
         "--weight",
-        type=_parse_weight,
+        type=pair_parser(float, "sphere=2"),
         dest="weights",
         metavar="INSTANCE=X",
         action="append",
@@ -358,16 +348,25 @@ def add_fit_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _parse_weight(text: str) -> tuple[str, float]:
-    """Parse an instance and its weight, such as "sphere=2"."""
-    name, _, number = text.rpartition("=")
-    try:
-        weight = float(number if name else "")
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected an instance and its weight, such as sphere=2"
-        ) from None
-    return name, weight
+def pair_parser(parse: Callable[[str], Any], example: str) -> Callable[[str], tuple[str, Any]]:
+    """Return a parser of a name and its value.
+
+    >>> pair_parser(parse_number_or_text, "variables=2000")("family=hard")
+    ('family', 'hard')
+    """
+
+    def parse_pair(text: str) -> tuple[str, Any]:
+        name, _, value = text.rpartition("=")
+        try:
+            if not (name and value):
+                raise ValueError
+            return name, parse(value)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: expected a name and its value, such as {example}"
+            ) from None
+
+    return parse_pair
 
 
 def parse_number_or_text(text: str) -> float | str:
@@ -396,21 +395,6 @@ def parse_time(text: str) -> float:
             f"{text!r}: expected a number in the clock of the data; if that counts seconds, also "
             "200ms, 90m, '4 min', 2h or 1d"
         ) from None
-
-
-def parse_feature(text: str) -> tuple[str, str | float]:
-    """Parse a feature of an instance, or its class.
-
-    >>> parse_feature("variables=2000"), parse_feature("family=hard")
-    (('variables', 2000.0), ('family', 'hard'))
-    """
-    name, equals, value = text.rpartition("=")
-    if not (equals and name and value):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE, such as variables=2000")
-    try:
-        return name, float(value)
-    except ValueError:
-        return name, value
 
 
 def parse_share(text: str) -> float:
