@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.array_files import read_arrays, write_arrays
+from polarbear.data.array_files import read_arrays, write_arrays
 from polarbear.data.run import Status
 from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import choose_precision, format_count, format_range, format_unit, round_time
-from polarbear.array_files import pack_array
+from polarbear.data.array_files import pack_array
 from polarbear.data.colours import MAX_SEPARATED, Cast
 from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses

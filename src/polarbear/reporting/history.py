@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polarbear._text import format_count, format_duration, format_list
-from polarbear.array_files import pack_array
+from polarbear.data.array_files import pack_array
 from polarbear.data.runs import Runs
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data

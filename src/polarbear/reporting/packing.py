@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.array_files import pack_array
+from polarbear.data.array_files import pack_array
 from polarbear.selection.ratings import thin_draws
 
 MAX_DRAW_BYTES = 300_000

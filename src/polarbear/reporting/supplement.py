@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear._text import format_count
-from polarbear.array_files import MALFORMED_FILE_ERRORS
+from polarbear.data.array_files import MALFORMED_FILE_ERRORS
 from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 from polarbear.inference.versions import software_versions

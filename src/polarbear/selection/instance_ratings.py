@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_list
-from polarbear.array_files import read_arrays, write_arrays
+from polarbear.data.array_files import read_arrays, write_arrays
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import ClassBasis, FeatureBasis, draw_utilities
 from polarbear.errors import DataError

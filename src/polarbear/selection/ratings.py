@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.array_files import check_header, pack_array, unpack_array
+from polarbear.data.array_files import check_header, pack_array, unpack_array
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError

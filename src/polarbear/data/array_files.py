@@ -7,11 +7,11 @@ file is executed or unpickled, so files from untrusted sources are safe to read.
 import base64
 import fnmatch
 import json
+import shutil
 import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -43,18 +43,15 @@ PACKED_TYPES = {"f4": "<f4", "f2": "<f2", "u2": "<u2", "u1": "u1"}
 """The types of numbers in JSON, by their names there."""
 
 
-def write_arrays(
-    path: str | Path, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-) -> None:
+def write_arrays(path: Any, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write named arrays to a file; an old file is replaced only when the new one is complete."""
-    path = Path(path)
-    partial = path.with_name(path.name + ".partial")
+    partial = f"{path}.partial"
     pack_arrays(partial, json.dumps(header, indent=1, ensure_ascii=False), arrays)
-    partial.replace(path)
+    shutil.move(partial, path)
 
 
 def pack_arrays(
-    file: Path | BinaryIO,
+    file: str | BinaryIO,
     header: str,
     arrays: Mapping[str, NDArray[Any]],
     compression: int = zipfile.ZIP_DEFLATED,
@@ -68,7 +65,7 @@ def pack_arrays(
 
 
 def read_arrays(
-    path: str | Path | BinaryIO, kind: str, version: int
+    path: Any, kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read header and arrays; DataError if the file is damaged, of another kind or too new."""
     try:
