@@ -29,7 +29,7 @@ BUDGETS = {
     "priors": 430,
     "papers": 430,
     "simulation": 320,
-    "top": 210,
+    "top": 215,
 }
 SPACE = {
     tokenize.COMMENT,

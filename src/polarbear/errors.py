@@ -123,12 +123,14 @@ class PolarBearError(Message, Exception):
     def __init__(self, *message: Text, **given: object) -> None:
         begin = [join_texts(", ", [Argument(*one) for one in given.items()]), ": "] if given else []
         super().__init__(*begin, *message)
-        self.parameter, self.value = next(iter(given.items()), (None, None))
+        wrapped = [(one.parameter, one.value) for one in message if isinstance(one, PolarBearError)]
+        self.parameter, self.value = next(iter([*given.items(), *wrapped]), (None, None))
 
     @property
     def advice(self) -> tuple[Argument, ...]:
-        """The arguments that the message names, such as those that it advises to pass."""
-        return tuple(part for part in _flatten(self.args) if isinstance(part, Argument))
+        """The arguments that the message advises to pass."""
+        named = [part for part in _flatten(self.args) if isinstance(part, Argument)]
+        return tuple(one for one in named if one[:2] != (self.parameter, self.value))
 
 
 class DataError(PolarBearError, ValueError):
