@@ -18,6 +18,7 @@ from polarbear._text import (
     format_unit,
     round_time,
 )
+from polarbear.data.array_files import pack_array
 from polarbear.data.colours import MAX_SEPARATED, Cast
 from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses
@@ -39,7 +40,7 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
-from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
+from polarbear.reporting.packing import find_candidates, pack_draws, pack_shares
 from polarbear.selection.more_time import ValueOfTime
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1

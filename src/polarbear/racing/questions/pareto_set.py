@@ -249,7 +249,7 @@ def check_question(question: object) -> Question:
     if question is None:
         return ParetoSet()
     if not isinstance(question, Question):
-        raise DataError(f"question={question!r}: expected a question such as ParetoSet(...)")
+        raise DataError("expected a question such as ParetoSet(...)", question=question)
     return question
 
 
@@ -266,7 +266,6 @@ def _check_classes(classes: Any) -> tuple[tuple[str, str], ...]:
         pairs = sorted(dict(classes or {}).items())
     if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise DataError(
-            f"classes={classes!r}: expected a mapping from instances to classes, such as "
-            "{'i1': 'easy'}"
+            "expected a mapping from instances to classes, such as {'i1': 'easy'}", classes=classes
         )
     return tuple(pairs)
