@@ -650,14 +650,16 @@ class Race:
             return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.progress.current, state.rated()))
         fit, question, posterior = self._fit, state.setup.question, None
+        seed, number = state.setup.seed, state.progress.n_rounds
+        if question.n_draws is not None and fit is default_fit:
+            fit = partial(default_fit, draws=question.n_draws)
         if question.posterior_for != "nothing":
-            if question.n_draws is not None and fit is default_fit:
-                fit = partial(default_fit, draws=question.n_draws)
-            posterior = fit_posterior(fit, rankings, state.setup.seed, state.progress.n_rounds)
-        self._posterior = (
-            posterior if fit is self._fit else None
-        )  # else it is fitted when asked for
+            posterior = fit_posterior(fit, rankings, seed, number)
         decision = _decide(state, posterior, rankings)
+        if fit is not self._fit and not decision.open:  # what ends a race needs all draws
+            posterior = fit_posterior(self._fit, rankings, seed, number + 1)
+            decision = _decide(state, posterior, rankings)
+        self._posterior = posterior if fit is self._fit else None  # fitted when it is asked for
         orphans = state.members.find_orphans(decision)
         if orphans and question.hands_over:
             names = (*state.rated(), *orphans)

@@ -76,6 +76,7 @@ class Choice(Question):
     by: Literal["e-values", "posterior"] = "e-values"
 
     posterior_for: ClassVar[PosteriorUse] = "choice"
+    n_draws: ClassVar[int | None] = 1000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +96,6 @@ class Choice(Question):
                 "by": (self.by in ("e-values", "posterior"), "'e-values' or 'posterior'"),
             },
         )
-
-    @property
-    def n_draws(self) -> int | None:
-        """The number of posterior draws that a decision needs: few, if e-values settle it."""
-        return 1000 if self.regret is None and self.by == "e-values" else None
 
     def at(self, times: Sequence[float], clock: str) -> Self:
         """Return the question with the preference as weights at the times of a race."""
