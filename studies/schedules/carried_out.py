@@ -28,7 +28,7 @@ from tools.markdown import table
 import polarbear as pb
 from polarbear.selection.schedules import Schedule
 
-QUICK_CPU_SECONDS = 14
+QUICK_CPU_SECONDS = 7
 
 HERE = Path(__file__).parent
 FAMILIES = ("loose", "tight", "pigeons")
@@ -81,8 +81,14 @@ def record(formulas: list[str], budget: float, path: Path) -> pb.Runs:
             for name, command in list_commands(formula).items():
                 is_solved, seconds = run(command, budget)
                 writer.writerow([name, formula, int(is_solved), f"{seconds:.3f}"])
-    columns = {"algorithm": "program", "instance": "formula", "value": "solved", "time": "seconds"}
-    return pb.read(path, **columns, clock="seconds")
+    return pb.read(
+        path,
+        algorithm="program",
+        instance="formula",
+        value="solved",
+        time="seconds",
+        clock="seconds",
+    )
 
 
 def compare(each: int, budget: float, path: Path) -> str:
@@ -120,7 +126,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small: does it run at all?")
     if parser.parse_args().quick:
         with tempfile.TemporaryDirectory() as folder:
-            print(compare(4, 0.4, Path(folder, "recorded.csv")))
+            print(compare(3, 0.2, Path(folder, "recorded.csv")))
         return
     text = compare(EACH, BUDGET, HERE / "recorded.csv")
     print(text)

@@ -6,6 +6,7 @@ an assignment was found that satisfies it, or it was proved that there is none.
 
 import random
 import sys
+from typing import Any
 
 STARTED_BY = "carried_out.py"
 
@@ -103,7 +104,7 @@ def relax(formula: Formula) -> None:
     """HiGHS: each clause is a row of a 0-1 program."""
     import highspy
 
-    solver = highspy.Highs()
+    solver: Any = highspy.Highs()
     solver.silent()
     solver.setOptionValue("threads", 1)
     n = max(abs(one) for clause in formula for one in clause)
