@@ -188,7 +188,7 @@ def test_the_example_is_analysed(capsys):
     assert main(["analyse", "--example"]) == 0
     said = capsys.readouterr().out
     assert "720 runs: 6 algorithms on 120 instances" in said
-    assert "random search is replaceable by CMA-ES (> 99 %)" in said
+    assert "random search is replaceable by L-BFGS-B (> 99 %)" in said
     assert "Run CMA-ES: the best choice with > 99 %" in said
 
 
