@@ -110,7 +110,8 @@ def relax(formula: Formula) -> None:
     n = max(abs(one) for clause in formula for one in clause)
     for _ in range(n):
         solver.addVar(0.0, 1.0)
-    solver.changeColsIntegrality(n, list(range(n)), [highspy.HighsVarType.kInteger] * n)
+    for k in range(n):
+        solver.changeColIntegrality(k, highspy.HighsVarType.kInteger)
     for clause in formula:
         least = 1.0 - sum(one < 0 for one in clause)
         signs = [1.0 if one > 0 else -1.0 for one in clause]

@@ -159,7 +159,7 @@ def test_pairs_at_a_time_and_over_all(posterior):
         assert always.certain[i, j] == (relation == "dominates")
         assert always.certain[j, i] == (relation == "is dominated by")
     with pytest.raises(
-        pb.DataError, match="time=5,000: expected a time in the posterior's range, 1 to 1,000"
+        pb.DataError, match="time=5000: expected a time in the posterior's range, 1 to 1,000"
     ):
         pairs_data(posterior, 5000)
 

@@ -18,9 +18,11 @@ from polarbear._text import (
     format_unit,
     round_time,
 )
+from polarbear.data.array_files import pack_array
 from polarbear.data.colours import MAX_SEPARATED, Cast
 from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses
+from polarbear.data.run import FAILED
 from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError
@@ -38,7 +40,7 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
-from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
+from polarbear.reporting.packing import find_candidates, pack_draws, pack_shares
 from polarbear.selection.more_time import ValueOfTime
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
@@ -157,8 +159,9 @@ def _collect_facts(
         n_runs = sum(one.n_runs for one in posterior.ends)
         n_failed = sum(one.n_failed for one in posterior.ends)
         if n_failed:
-            counts = format_counts(sum_counts(posterior.ends))
-            facts.append((f"{n_failed:,} of {n_runs:,} runs failed ({counts})", "bad"))
+            counts = {k: n for k, n in sum_counts(posterior.ends).items() if k in FAILED}
+            how = f"failed ({format_counts(counts)})" if len(counts) > 1 else next(iter(counts))
+            facts.append((f"{n_failed:,} of {n_runs:,} runs {how}", "bad"))
         elif n_runs:
             facts.append((f"{format_count(n_runs, 'run')}, all complete", ""))
     first, last = (round_time(float(times[k]), clock, 3) for k in (0, -1))

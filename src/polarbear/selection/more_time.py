@@ -104,7 +104,7 @@ def value_of_time(
     """
     check_runs(runs, "value_of_time")
     if tolerance < 0:
-        raise DataError(f"tolerance={tolerance}: expected a share of the value, such as 0.01")
+        raise DataError("expected a share of the value, such as 0.01", tolerance=tolerance)
     rows, last = find_rows(runs), from_runs(runs, 2)[-1]
     budgets = choose_times(runs, last)
     budgets = budgets[2 * budgets <= last]

@@ -204,10 +204,10 @@ def schedule(
     """
     check_runs(runs, "schedule")
     if steps < 2:
-        raise DataError(f"steps={steps}: expected at least 2 algorithms, one after the other")
+        raise DataError("expected at least 2 algorithms, one after the other", steps=steps)
     if score not in get_args(Score):
-        raise DataError(f"score={score!r}: expected one of {', '.join(get_args(Score))}")
-    table = Table.of(runs, budget, score, target)
+        raise DataError(f"expected one of {', '.join(get_args(Score))}", score=score)
+    table = RunTable.of(runs, budget, score, target)
     found = Search(table, seed).find(steps)
     says = table.preference.says
     if isinstance(budget, int | float):
@@ -216,7 +216,7 @@ def schedule(
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """The scores of algorithms that start and stop at given times, at K budgets on R rows.
 
     A row is a repetition on an instance, on which all algorithms ran.
@@ -337,7 +337,7 @@ Steps = tuple[tuple[int, float], ...]
 class Search:
     """The best schedules on the training parts of all folds, and on everything (the last)."""
 
-    def __init__(self, table: Table, seed: int) -> None:
+    def __init__(self, table: RunTable, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.table, self.rng = table, rng
         self.names, own = np.unique(table.instance, return_inverse=True)
