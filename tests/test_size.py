@@ -12,16 +12,16 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8170,
+    "inference": 8190,
     "readers": 5150,
-    "racing": 3880,
+    "racing": 3890,
     "data": 4000,
     "running": 3470,
-    "plots": 2560,
-    "cli": 2330,
+    "plots": 2640,
+    "cli": 2360,
     "store": 2220,
-    "selection": 1520,
-    "reporting": 1060,
+    "selection": 1610,
+    "reporting": 1090,
     "design": 1060,
     "coordinator": 820,
     "calibration": 570,

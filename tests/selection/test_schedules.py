@@ -92,7 +92,10 @@ def test_the_curve_of_a_schedule_has_the_score_that_was_searched():
     own = found.add_to(runs, "both").filter(algorithms=["both"])
     literal = score_literally(runs, found.steps, "solved", [LAST])
     assert np.isfinite(own.at([LAST])).mean() == pytest.approx(literal.mean())
-    assert "both" in pb.rank(found.add_to(runs, "both")).algorithms
+    both = found.add_to(runs, "both")
+    assert "both" in pb.rank(both).algorithms
+    colours = {style.colour for style in pb.plots.Cast.of(both.algorithms).styles().values()}
+    assert len(colours) == len(both.algorithms) == 4  # its own
 
 
 def test_its_words_and_its_file(tmp_path):

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ from polarbear.errors import DataError
 if TYPE_CHECKING:
     from polarbear.data.losses import Losses
     from polarbear.inference.findings import Findings
+    from polarbear.selection.board import Board
 
 EXIT_NOT_MET = 3
 """Exit code of ``select --sure`` if the choice is the best with a smaller probability."""
@@ -64,6 +66,12 @@ def _add_analyse_options(parser: argparse.ArgumentParser) -> None:
     add_certainty_option(parser)
     parser.add_argument("--report", metavar="FILE", help="write a report as a web page (.html)")
     _add_losses_option(parser)
+    parser.add_argument(
+        "--ranks",
+        action="store_true",
+        help="also say which adjacent ranks cannot be separated, at the last budget, as boards "
+        "show it, and over all budgets",
+    )
     _add_page_options(parser)
     parser.add_argument(
         "--save",
@@ -132,10 +140,11 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     activity.says("comparing the algorithms")
     verdict = question(certainty=certainty, **options).read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
+    boards = _audit_ranks(arguments, runs) if arguments.ranks else []
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
-        _write_report(posterior, arguments.report, arguments, certainty, losses)
+        _write_report(posterior, arguments.report, arguments, certainty, losses, runs)
     lines = [
         str(posterior if runs is None else runs),
         "",
@@ -144,6 +153,8 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         _format_table(posterior, verdict),
     ]
     lines += ["", str(losses)] if losses else []
+    for board in boards:
+        lines += ["", str(board)]
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
         lines += ["", f"{name}: {path}"] if path else []
     plain = {
@@ -158,6 +169,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "pairs": posterior.pairs(certainty),
         **pick(posterior.diagnostics, "trusted", "problems"),
         **({"losses": losses.columns()} if losses else {}),
+        **({"ranks": [board.to_plain() for board in boards]} if boards else {}),
         "report": arguments.report,
         "saved": arguments.save,
     }
@@ -167,6 +179,20 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         print_ribbon(polarbear.plots.ribbon_data(posterior))
         print(f"\n{escape_output(choice)}")
     return 0
+
+
+def _audit_ranks(arguments: argparse.Namespace, runs: "polarbear.Runs | None") -> list["Board"]:
+    """Return the ranks at the last budget, and over all budgets."""
+    if runs is None:
+        source = get_source(arguments)
+        if detect_kind(source) != "store":
+            raise DataError(f"--ranks needs runs, and {source} has none: pass results or a store")
+        runs = load_runs(arguments)
+    any_budget = polarbear.preferences.between(scale="log")
+    return [
+        polarbear.selection.audit(runs, budget, certainty=arguments.certainty, seed=arguments.seed)
+        for budget in (None, any_budget)
+    ]
 
 
 MAX_SENTENCES = 12
@@ -229,8 +255,12 @@ def _write_report(
     arguments: argparse.Namespace,
     certainty: float | None,
     losses: "Losses | None",
+    runs: "polarbear.Runs | None",
 ) -> None:
     activity.says(f"writing {path}")
+    more_time = None
+    with suppress(DataError):  # of runs that share too few instances or times, nothing is said
+        more_time = None if runs is None else polarbear.selection.value_of_time(runs)
     polarbear.plots.set_colours(dict(arguments.colour or ()))
     try:
         polarbear.report(
@@ -240,6 +270,7 @@ def _write_report(
             title=arguments.title,
             provenance={"command": format_command(arguments)},
             losses=losses,
+            more_time=more_time,
         )
     finally:
         polarbear.plots.set_colours(None)
@@ -418,7 +449,7 @@ def _run_report(arguments: argparse.Namespace) -> int:
         (None, load_race(source)) if detect_kind(source) == "store" else load_posterior(arguments)
     )
     losses = _count_losses(arguments, subject.times, runs)
-    _write_report(subject, target, arguments, arguments.certainty, losses)
+    _write_report(subject, target, arguments, arguments.certainty, losses, runs)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}

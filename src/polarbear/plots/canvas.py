@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polarbear._text import choose_precision, format_range, format_time
+from polarbear._text import capitalise, choose_precision, format_range, format_time
 from polarbear.data.colours import TEXT_COLOUR, Cast, Style
 from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError, require
@@ -183,7 +183,7 @@ def set_log_ticks(axis: Any, first: float, last: float) -> None:
 
 def format_clock(clock: str) -> str:
     """Return the label of the time axis for a clock."""
-    return CLOCK_LABELS.get(clock, clock[:1].upper() + clock[1:])
+    return CLOCK_LABELS.get(clock, capitalise(clock))
 
 
 def describe_time(time: float, clock: str) -> str:

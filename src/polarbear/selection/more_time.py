@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import format_duration, format_share, format_share_range, format_time
+from polarbear._text import format_duration, format_share, format_share_range
 from polarbear.data.grid import from_runs
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs, check_runs
@@ -71,9 +71,9 @@ class ValueOfTime:
             )
         low, high = self.improves[int(np.searchsorted(self.budgets, enough)), 1:]
         return (
-            f"beyond {format_duration(enough, self.clock)}, twice the budget improves {who} by "
-            f"more than {100 * self.tolerance:g} % on at most {100 * PAYS:g} % of instances "
-            f"({format_share_range(low, high)} at {format_time(enough, self.clock)})"
+            f"more time stops paying at {format_duration(enough, self.clock)}: twice the budget "
+            f"then improves {who} by more than {100 * self.tolerance:g} % on at most "
+            f"{100 * PAYS:g} % of instances ({format_share_range(low, high)} there)"
         )
 
     __repr__ = __str__

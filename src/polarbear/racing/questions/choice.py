@@ -186,13 +186,13 @@ class Choice(Question):
         leads = Leads.of(posterior, rankings, np.array(self.preference.values))  # pyright: ignore
         if leads is None:
             return None, {}
-        t = ((leads.mean + equivalence_margin(self.epsilon)) / leads.spread)[0]
-        z = np.sqrt(2 * (log_k + 1))
-
-        def find_routes(shift: float) -> Routes:
-            return Routes(np.full(t.shape, np.inf), count_more(t + shift, leads.instances[0], z))
-
-        return forecast_pairs(pairs, posterior.algorithms, find_routes)
+        z, margin = np.sqrt(2 * (log_k + 1)), equivalence_margin(self.epsilon)
+        settled = (
+            count_more(((lead + margin) / leads.spread)[0], leads.instances[0], z)
+            for lead in leads.each()
+        )
+        routes = (Routes(np.full(one.shape, np.inf), one) for one in settled)
+        return forecast_pairs(pairs, posterior.algorithms, routes)
 
 
 class Chosen(NamedTuple):
