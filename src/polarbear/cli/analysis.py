@@ -183,14 +183,11 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
 
 def _audit_ranks(arguments: argparse.Namespace, runs: "polarbear.Runs | None") -> list["Board"]:
     """Return the ranks at the last budget, and over all budgets."""
-    if runs is None:
-        source = get_source(arguments)
-        if detect_kind(source) != "store":
-            raise DataError(f"--ranks needs runs, and {source} has none: pass results or a store")
-        runs = load_runs(arguments)
+    require_runs(arguments, "--ranks")
+    runs = load_runs(arguments) if runs is None else runs
     any_budget = polarbear.preferences.between(scale="log")
     return [
-        polarbear.selection.audit(runs, budget, certainty=arguments.certainty, seed=arguments.seed)
+        polarbear.selection.audit(runs, budget, **pick_given(arguments, ("certainty", "seed")))
         for budget in (None, any_budget)
     ]
 

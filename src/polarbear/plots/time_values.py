@@ -13,7 +13,7 @@ from polarbear.data.runs import Runs, check_runs
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     add_note,
     get_line_options,
@@ -88,7 +88,7 @@ def time_values(
     tolerance: float = 0.01,
     pareto: Collection[str] = (),
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw on which share of instances twice the budget improves the result, over budgets.
 
