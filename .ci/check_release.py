@@ -118,7 +118,10 @@ def check_recipe(text: str) -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     [variant] = rattler_build.Stage0Recipe.from_yaml(text).render()
     recipe = variant.recipe.to_dict()
-    wanted = {f"python {project['requires-python']}", *map(spaced, project["dependencies"])}
+    wanted = {
+        f"python {project['requires-python']}",
+        *(spaced(one.partition(";")[0]) for one in project["dependencies"]),
+    }
     for name in sorted(wanted ^ {*recipe["requirements"]["run"]}):
         yield f"conda recipe: {name} is only in one of recipe.yaml and pyproject.toml"
     if recipe["package"]["version"] != package_version():
