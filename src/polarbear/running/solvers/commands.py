@@ -66,9 +66,9 @@ class Command:
 
     Examples
     --------
-    >>> kissat = Command("kissat --seed={seed} {instance}", pattern=r"^o (?P<value>\S+)")
-    >>> kissat.arguments, kissat.clock
-    (('kissat', '--seed={seed}', '{instance}'), 'wall')
+    >>> maxsat = Command("maxsat --seed={seed} {instance}", pattern=r"^o (?P<value>\d+)")
+    >>> maxsat.arguments, maxsat.clock
+    (('maxsat', '--seed={seed}', '{instance}'), 'wall')
     >>> Command("solve {instnace}", pattern=r"(?P<value>\d+)")
     Traceback (most recent call last):
     polarbear.errors.SolverError: 'solve {instnace}': {instnace} is not a known placeholder; did ...

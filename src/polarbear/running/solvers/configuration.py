@@ -8,15 +8,15 @@ r"""``load``: read a race from a TOML file, with its solvers, instances, questio
     store = "race.db"
     seed = 1
 
-    [solvers.kissat]
-    command = ["kissat", "--seed={seed}", "{instance}"]
-    pattern = '^o (?P<value>\S+)'
+    [solvers.maxsat]
+    command = ["./maxsat", "--seed={seed}", "{instance}"]
+    pattern = '^o (?P<value>\d+)'
 
     [solvers.own]
     python = "project.search:solve"
 
     [instances]
-    files = "instances/*.cnf"                   # or names = ["a", "b"], or python = "module:name"
+    files = "instances/*.wcnf"                  # or names = ["a", "b"], or python = "module:name"
 
     [question]                                  # what to find out; by default the Pareto set
     certainty = 0.95                            # or kind = "Choice", preference = { at = 60 }
