@@ -144,6 +144,7 @@ def brought_in() -> Iterator[tuple[Path, str, str]]:
     """Files of the project that are pages: the file, the page, and a title if it has none."""
     yield ROOT / "ARCHITECTURE.md", "design/architecture", ""
     yield ROOT / "CONTRIBUTING.md", "design/contributing", ""
+    yield ROOT / "AGENTS.md", "design/agents", ""
     yield ROOT / "CHANGELOG.md", "design/changelog", ""
     yield ROOT / "SECURITY.md", "design/security", ""
     yield ROOT / "GOVERNANCE.md", "design/governance", ""

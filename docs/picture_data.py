@@ -89,8 +89,9 @@ def describe_looking(races: int = 400, most: int = 500, n_times: int = 20) -> di
         evidence = PairEvidence.empty(len(stretches), (2 * races, 2))
         both = (first, np.ones_like(first)), (first + 1, np.zeros_like(first))
         weigh(evidence, both, tally, 0.1)
-        no_worse, better = evidence.proves(np.full((2 * races, 2), np.log(1 / (1 - CERTAINTY))))
-        replaces = (no_worse.all(axis=0) & better).any(axis=1).reshape(races, 2).any(axis=1)
+        needed = np.log(1 / (1 - CERTAINTY))
+        shown = (evidence.no_worse >= needed).all(axis=0) & (evidence.better >= needed)
+        replaces = shown.any(axis=1).reshape(races, 2).any(axis=1)
         seen = lead[:look]
         usual = np.abs(seen.mean(axis=0)) > 1.96 * seen.std(axis=0, ddof=1) / np.sqrt(look)
         called |= [usual, replaces]

@@ -14,6 +14,7 @@ import inspect
 import re
 from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -23,6 +24,7 @@ from polarbear.coordinator.run_race import SolverRace
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+REFERENCE = sorted(ROOT.glob("docs/reference/*.md"))
 NAMED = re.compile(r"`(\w+)(?:\.\w+|\([^`]*)?` in\s+`(polarbear(?:\.\w+)+)`")
 MODULE = re.compile(r"`(polarbear(?:\.\w+)+)`")
 LINK = re.compile(r"\]\((?!https?:|mailto:|#|/)([^)#\s]+)")
@@ -97,12 +99,18 @@ def test_methods_are_used_in_examples(name):
 
 
 def test_the_reference_has_all_public_names():
-    pages = "\n".join(path.read_text("utf-8") for path in ROOT.glob("docs/reference/*.md"))
+    pages = "\n".join(path.read_text("utf-8") for path in REFERENCE)
     for name in set(polarbear.__all__) - {"__version__"}:
         assert re.search(rf":: polarbear\.{name}\b", pages), (
             f"{name} is public and in no page of docs/reference: add a line such as "
             f"'.. autofunction:: polarbear.{name}' (or autoclass, automodule) to one"
         )
+
+
+@pytest.mark.parametrize("path", REFERENCE, ids=lambda path: path.stem)
+def test_names_of_the_reference_exist(path):
+    for name in re.findall(r":: (polarbear[\w.]+)", path.read_text("utf-8")):
+        assert resolve_name(name) is not None
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())

@@ -96,7 +96,7 @@ def test_names_go_through_a_race_its_store_and_its_exports(raced, tmp_path, caps
 
 def test_names_come_back_from_parquet(raced, tmp_path, capsys):
     pytest.importorskip("pyarrow")
-    assert main(["export", str(raced), str(tmp_path / "runs.parquet")]) == 0
+    assert main(["read", str(raced), "--output", str(tmp_path / "runs.parquet")]) == 0
     assert plain(capsys.readouterr().out)
     with pb.open_store(raced, read_only=True) as store:
         assert pb.Runs.from_parquet(tmp_path / "runs.parquet") == store.runs()
@@ -309,7 +309,7 @@ def test_conflicts_are_listed_as_text(raced, tmp_path, capsys):
 def test_files_that_unpack_to_gigabytes_are_refused(tmp_path):
     bomb = tmp_path / "bomb.zip"
     with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name in ("header.json", "header.npy", "manifest.json"):
+        for name in ("header.json", "manifest.json"):
             archive.writestr(name, bytes(20_000_000))
     for load in (pb.Posterior.load, pb.selection.InstanceRatings.load, read_members):
         with pytest.raises(DataError, match="unpacks to more than 16 MiB, over 100 times its size"):

@@ -12,24 +12,24 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8240,
-    "readers": 5190,
+    "inference": 8190,
+    "readers": 5150,
     "racing": 3890,
-    "data": 3930,
+    "data": 4000,
     "running": 3470,
-    "plots": 2560,
-    "cli": 2610,
+    "plots": 2640,
+    "cli": 2360,
     "store": 2220,
-    "selection": 1550,
-    "reporting": 1060,
+    "selection": 1610,
+    "reporting": 1090,
     "design": 1060,
     "coordinator": 820,
     "calibration": 570,
-    "live": 720,
+    "live": 715,
     "priors": 430,
     "papers": 430,
     "simulation": 320,
-    "top": 170,
+    "top": 215,
 }
 SPACE = {
     tokenize.COMMENT,

@@ -42,6 +42,15 @@ def format_list(names: Sequence[str], limit: int = 8) -> str:
     return first if len(names) <= limit else f"{first} and {len(names) - limit:,} more"
 
 
+def capitalise(text: str) -> str:
+    """Return a text that begins with a capital, and is otherwise unchanged.
+
+    >>> capitalise("run CSA")
+    'Run CSA'
+    """
+    return text[:1].upper() + text[1:]
+
+
 def format_count(number: int, noun: str) -> str:
     """Format a number with its noun, in the plural where needed.
 

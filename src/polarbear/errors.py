@@ -2,10 +2,12 @@
 
 import sys
 import warnings
+from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, Union
 
 __all__ = [
+    "Argument",
     "DataError",
     "DataWarning",
     "FitError",
@@ -17,16 +19,118 @@ __all__ = [
 ]
 
 
-class PolarBearError(Exception):
+class Argument(NamedTuple):
+    """A parameter and a value in a message: Python writes ``name=value``, a command an option.
+
+    ``call`` is the Python text around it, if the parameter is one of another function.
+
+    >>> print(Argument("direction", "minimize"))
+    direction='minimize'
+    """
+
+    name: str
+    value: Any
+    call: str = "{}"
+
+    def __str__(self) -> str:
+        value = float(self.value) if isinstance(self.value, float) else self.value  # also of numpy
+        return self.call.format(f"{self.name}={value!r}")
+
+
+Text = Union[str, Argument, "ReadCall", Exception, Iterable["Text"]]
+"""A message, or a part of one; parameters in it are not words, so that each reader can write them
+in its own way."""
+
+
+class ReadCall(NamedTuple):
+    """A call of ``read`` with the given arguments and those that are missing."""
+
+    source: str
+    given: tuple[Argument, ...]
+    missing: tuple[Argument, ...]
+
+    def __str__(self) -> str:
+        changed = {one.name for one in self.missing}
+        kept = [one for one in self.given if one.name not in changed]
+        return f"pb.read({', '.join(map(str, [self.source, *kept, *self.missing]))})"
+
+
+def join_texts(separator: str, texts: Iterable[Text]) -> tuple[Text, ...]:
+    """Join texts that may have parameters in them.
+
+    >>> render_text(join_texts(" or ", [Argument("until", "last"), "a column"]))
+    "until='last' or a column"
+    """
+    parts = [part for text in texts for part in (separator, text)]
+    return tuple(parts[1:])
+
+
+def render_text(text: Text, write: Callable[[Argument | ReadCall], str] = str) -> str:
+    """Return a text, with its parameters written by ``write``."""
+    return "".join(part if isinstance(part, str) else write(part) for part in _flatten(text))
+
+
+def _flatten(text: Text) -> Iterator[str | Argument | ReadCall]:
+    if isinstance(text, str | Argument | ReadCall):
+        yield text
+    elif isinstance(text, Message):
+        yield from _flatten(text.args)
+    elif isinstance(text, Exception):
+        yield str(text)
+    else:
+        for part in text:
+            yield from _flatten(part)
+
+
+class Message:
+    """An exception or a warning whose parts are joined to a message."""
+
+    args: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return render_text(self.args)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+class PolarBearError(Message, Exception):
     """The base class of all exceptions that this package raises.
 
+    Parameters
+    ----------
+    message
+        The parts of the message, of which some may be an :class:`Argument`.
+    given
+        The parameters that are wrong, with the values that were given; the message begins with
+        them.
+
+    Examples
+    --------
     >>> import polarbear as pb
     >>> try:
     ...     pb.read("nowhere.csv", direction="minimize")
     ... except pb.errors.PolarBearError as error:
     ...     print(type(error).__name__)
     DataError
+    >>> error = pb.DataError("expected less than 1", certainty=2)
+    >>> print(error)
+    certainty=2: expected less than 1
+    >>> error.parameter, error.value
+    ('certainty', 2)
     """
+
+    def __init__(self, *message: Text, **given: object) -> None:
+        begin = [join_texts(", ", [Argument(*one) for one in given.items()]), ": "] if given else []
+        super().__init__(*begin, *message)
+        wrapped = [(one.parameter, one.value) for one in message if isinstance(one, PolarBearError)]
+        self.parameter, self.value = next(iter([*given.items(), *wrapped]), (None, None))
+
+    @property
+    def advice(self) -> tuple[Argument, ...]:
+        """The arguments that the message advises to pass."""
+        named = [part for part in _flatten(self.args) if isinstance(part, Argument)]
+        return tuple(one for one in named if one[:2] != (self.parameter, self.value))
 
 
 class DataError(PolarBearError, ValueError):
@@ -78,7 +182,7 @@ class MissingDependency(PolarBearError, ImportError):  # noqa: N818 (it is not t
     """
 
 
-class FitWarning(UserWarning):
+class FitWarning(Message, UserWarning):
     """The diagnostics of a posterior found a problem; the message says which and what to try.
 
     >>> import warnings
@@ -86,7 +190,7 @@ class FitWarning(UserWarning):
     """
 
 
-class DataWarning(UserWarning):
+class DataWarning(Message, UserWarning):
     """The data are ambiguous in a way that changes the result; the message says what was assumed.
 
     >>> import polarbear as pb
@@ -100,12 +204,12 @@ class DataWarning(UserWarning):
     """
 
 
-def warn(message: str, category: type[Warning] = DataWarning) -> None:
+def warn(*message: Text, category: type[FitWarning | DataWarning] = DataWarning) -> None:
     """Issue a warning that points at the first line outside of this package."""
     frame, level = sys._getframe(1), 2
     while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] == "polarbear":
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(category(*message), stacklevel=level)
 
 
 def require(module: str, *, extra: str | None = None) -> Any:

@@ -13,6 +13,7 @@ from polarbear.calibration.population import to_dense_positions
 from polarbear.coordinator.run_race import SolverRace
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import FAILED
+from polarbear.racing.codec import to_plain
 from polarbear.racing.events import Asked, Decided, Event, Started
 from polarbear.racing.jobs import Job
 from polarbear.racing.questions.stored import question_to_plain
@@ -32,7 +33,7 @@ def keep(found: SolverRace, folder: Path, **facts: Any) -> dict[str, Any]:
         "pareto": list(found.pareto),
         "ended": found.ended,
         "question": question_to_plain(found.question),
-        "budget": found.budget.to_plain(),
+        "budget": to_plain(found.budget),
         "times": list(started.times),
         "spent": found.spent.time,
         "runs": found.spent.runs,

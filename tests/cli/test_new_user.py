@@ -1,9 +1,10 @@
-"""A new user with twelve instances and three configurations of a solver: plan, race, answer."""
+"""What new users do first: plan and race solvers, or analyse a table of solved tasks."""
 
 import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from polarbear.cli.main import main
@@ -43,3 +44,19 @@ def test_a_plan_then_a_race_of_configurations_of_highs(tmp_path, capsys):
     assert f"polarbear report {tmp_path / 'race.db'} --open" in answer
     if "pairs open" in answer:
         assert re.search(r"^  to settle +about .* more instances? \(.* to ", answer, re.MULTILINE)
+
+
+def test_from_a_table_of_solved_tasks_to_the_ribbon_in_one_command(tmp_path, capsys):
+    rng, lines = np.random.default_rng(0), ["model,task,solved,cost"]
+    for task in range(60):
+        hard = rng.normal()
+        for model, skill, dollars in (("small", 0.5, 0.02), ("large", 2.5, 0.4)):
+            solved = rng.random() < 1 / (1 + np.exp(hard - skill))
+            lines.append(f"{model},task-{task},{int(solved)},{dollars * rng.exponential():.5f}")
+    path = tmp_path / "board.csv"
+    path.write_text("\n".join(lines) + "\n")
+    assert main(["analyse", str(path)]) == 0
+    answer, notes = capsys.readouterr()
+    assert "'solved' as solved or not, and 'cost' as the cost in dollars" in " ".join(notes.split())
+    assert "What to run if you stop here" in answer
+    assert re.search(r"^Run small: the best choice .* to .* dollars", answer, re.MULTILINE)

@@ -332,7 +332,7 @@ def test_runs_see_the_environment_that_is_asked_for(tmp_path, monkeypatch, envir
 
 @pytest.mark.parametrize("wrong", ["A_KEY", 3, [3]])
 def test_an_environment_that_is_no_list_of_names_is_refused(wrong):
-    with pytest.raises(DataError, match=re.escape(f"limits: environment={wrong!r}, expected a l")):
+    with pytest.raises(DataError, match=re.escape(f"environment={wrong!r}: expected a l")):
         pb.Limits(environment=wrong)
 
 

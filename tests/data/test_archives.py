@@ -105,7 +105,7 @@ def test_views_are_paired_repetitions_and_the_order_is_stated():
     file = io.BytesIO()
     runs.to_parquet(file)
     assert pb.Runs.from_parquet(file) == runs
-    with pytest.raises(DataError, match="format='ioh' has no place for runs ordered by 8 random"):
+    with pytest.raises(DataError, match="ioh has no place for runs ordered by 8 random"):
         pb.write(runs, "nowhere", format="ioh")
     varied = archives.hypervolume([1.1, 2.0], times=[1, 2, 3])
     assert len(varied) == 2 * len(archives.runs)

@@ -148,7 +148,7 @@ def pickled(_, entries):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda header, _: header.update(kind="cake"), "does not hold a polarbear posterior"),
+        (lambda header, _: header.update(kind="cake"), "does not hold .polarbear posterior"),
         (lambda header, _: header.update(version=99), "newer PolarBear"),
         (lambda header, _: header.pop("algorithms"), "damaged"),
         (lambda header, _: header.update(algorithms=["one"]), "do not fit together"),

@@ -159,7 +159,7 @@ def test_pairs_at_a_time_and_over_all(posterior):
         assert always.certain[i, j] == (relation == "dominates")
         assert always.certain[j, i] == (relation == "is dominated by")
     with pytest.raises(
-        pb.DataError, match="time=5,000: expected a time in the posterior's range, 1 to 1,000"
+        pb.DataError, match="time=5000: expected a time in the posterior's range, 1 to 1,000"
     ):
         pairs_data(posterior, 5000)
 
@@ -207,3 +207,12 @@ def test_a_wrong_argument_is_refused(runs):
         ratings_data(runs)
     with pytest.raises(pb.DataError, match="expected a race to draw, got Posterior"):
         evolution_data(pb.fit(runs))
+
+
+def test_the_value_of_time_is_that_of_each_algorithm(runs):
+    data = pb.plots.time_values_data(runs)
+    for k, name in enumerate(data.cast.names):
+        own = pb.selection.value_of_time(runs, name).improves[:, 0]
+        np.testing.assert_array_equal(data.improves[:, k], own)
+    ax = pb.plots.time_values(data)
+    assert set(data.cast.names) <= {text.get_text() for text in ax.texts}

@@ -59,7 +59,7 @@ def test_the_same_model_said_in_several_ways_is_the_same():
     ("wrong", "said"),
     [
         ({"prior": "GPP"}, "prior='GPP'"),
-        ({"prior": {"name": "GP", "kernels": 3}}, "prior=GP"),
+        ({"prior": {"name": "GP", "kernels": 3}}, "prior='GP'"),
         ({"prior": {"name": "GP", "kernel": "x"}}, "kernel='x': expected one of"),
         ({"prior": {"name": "GP", "scale": 3}}, "expected a distribution"),
         ({"evidence": "runs"}, "evidence='runs'"),

@@ -16,35 +16,37 @@ Z, MARGIN = float(ndtri(0.99)), equivalence_margin(0.05)
 def leads(*columns, spread=0.5, seen=10.0):
     """Leads (times, n, n) of algorithm 0 over each other one; the others are apart as follows."""
     utilities = -np.array([np.zeros(len(columns[0])), *columns], dtype=float).T
-    mean = utilities[:, :, None] - utilities[:, None]
-    return Leads(mean, np.full(mean.shape, spread), np.full(mean.shape, seen))
+    shape = (*utilities.shape, utilities.shape[1])
+    draws = np.array([0.8, 1.0, 1.2])[:, None, None] * utilities
+    return Leads(draws, np.full(shape, spread), np.full(shape, seen))
 
 
-def routes(one, resolution="crossing", shift=0.0):
-    return pb.PaperParetoSet(certainty=0.99, resolution=resolution)._find_routes(one, shift)
+def routes(one, resolution="crossing"):
+    """How many more instances each pair takes, for each draw."""
+    question = pb.PaperParetoSet(certainty=0.99, resolution=resolution)
+    return [question._find_routes(lead, one) for lead in one.each()]
 
 
 def test_a_lead_is_certain_when_its_spread_has_shrunk_enough():
-    replaced, settled = routes(leads([0.4, 0.4, 0.4]), "strict")
+    replaced, settled = routes(leads([0.4, 0.4, 0.4]), "strict")[1]
     assert 0.4 / (0.5 * np.sqrt(10 / (10 + replaced[0, 1]))) == pytest.approx(Z)
     assert settled[0, 1] == replaced[0, 1]
     assert np.isinf(replaced[1, 0])
-    _, same = routes(leads([0.05, 0.05, 0.05]), "strict")
+    _, same = routes(leads([0.05, 0.05, 0.05]), "strict")[1]
     assert (MARGIN - 0.05) / (0.5 * np.sqrt(10 / (10 + same[0, 1]))) == pytest.approx(Z)
 
 
 def test_a_crossing_needs_one_time_each_and_strictness_all():
-    one = leads([3.0, 0.21, -3.0])
-    assert routes(one, "crossing").settled[0, 1] == 0
-    middle = leads([0.21])
-    assert routes(one, "strict").settled[0, 1] == routes(middle, "strict").settled[0, 1] > 0
+    one, middle = leads([3.0, 0.21, -3.0]), leads([0.21])
+    assert routes(one, "crossing")[1].settled[0, 1] == 0
+    assert routes(one, "strict")[1].settled[0, 1] == routes(middle, "strict")[1].settled[0, 1] > 0
 
 
 def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
     # 1 is behind 0 for sure soon; 0 and 2 differ by a hair.
     both = leads([2.0, 2.0, 0.8], [0.3, 0.3, 0.3])
     pairs = [("a", "b"), ("a", "c"), ("a", "without runs")]
-    forecast, need = forecast_pairs(pairs, "abc", lambda shift: routes(both, shift=shift))
+    forecast, need = forecast_pairs(pairs, "abc", routes(both))
     soon, late = need.values()
     assert soon < late
     low, middle, high = forecast.instances

@@ -106,7 +106,7 @@ class TestOptuna:
             )
         assert read(url) == read(tmp_path / "live.db") == read(tuple(studies)) == runs
         assert read(studies[0]) == runs.filter(algorithms=["rs"])
-        with pytest.raises(DataError, match="studies of Optuna take no option 'pattern'"):
+        with pytest.raises(DataError, match="a study of Optuna takes no option 'pattern'"):
             read(studies, pattern="x")
         with pytest.raises(DataError, match="format='csv' is for files"):
             read(studies, format="csv")
@@ -158,7 +158,7 @@ class TestOptuna:
             study = optuna.load_study(study_name=name, storage=storage)
             assert run.value.tolist() == [study.best_trial.user_attrs["test_loss"]]
             assert run.time.tolist() == [run.until]
-        with pytest.raises(DataError, match="chosen so far, which may get worse, .*curve='final'"):
+        with pytest.raises(DataError, match="chosen so far, which may get worse. or 'final'"):
             read(copy, chosen_by="objective", **options)
         with pytest.raises(DataError, match="no trial has a user attribute 'tset'; there are obj"):
             read(copy, **{**options, "value": "tset"})
@@ -409,7 +409,7 @@ class TestMlflow:
 
     def test_one_error_says_all_that_is_missing(self):
         path = STORES[0]
-        message = "several metrics, test_loss, val_loss: pass value=; .*pass direction="
+        message = "several metrics, test_loss, val_loss: pass value='test_loss'; .*pass direction="
         with pytest.raises(DataError, match=message):
             read(path)
         with pytest.raises(

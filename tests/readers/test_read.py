@@ -126,7 +126,7 @@ def test_a_format_can_be_chosen_and_must_exist(long_csv):
         read(long_csv, format="coco")
     with pytest.raises(DataError, match="format='excel': expected one of ioh, coco"):
         read(long_csv, format="excel")
-    with pytest.raises(DataError, match="is for files, not for a dict"):
+    with pytest.raises(DataError, match="is for files, not for a data frame"):
         read({}, format="csv")
 
 

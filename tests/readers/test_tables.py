@@ -170,4 +170,4 @@ def test_parquet_of_something_else_is_refused_with_its_columns(tmp_path):
 
 def test_editors_know_all_options_of_read():
     known = set().union(*(_list_options(row.read) for row in FORMATS))
-    assert known | {"ended"} == ReadOptions.__annotations__.keys()
+    assert known == {*ReadOptions.__annotations__, "direction", "clock"}

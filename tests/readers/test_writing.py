@@ -98,7 +98,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
     write(runs_with(1), tmp_path / "new" / "x", format="ioh")
     with pytest.raises(DataError, match="exists and is not an empty folder"):
         write(runs_with(1), tmp_path / "new", format="coco")
-    with pytest.raises(DataError, match=r"ends in .csv, .parquet or .pq, or a folder"):
+    with pytest.raises(DataError, match=r"ends in .csv, .parquet or .pq, or the format ioh"):
         write(runs_with(1), tmp_path / "x.dat")
     with pytest.raises(DataError, match="expected one of csv, parquet, ioh, coco"):
         write(runs_with(1), tmp_path / "x", format="hdf")  # type: ignore[arg-type]

@@ -86,7 +86,7 @@ def make_runs_that_fail(share):
 def test_failed_runs_are_in_the_first_line_and_in_the_row():
     content = make_document(pb.fit(make_runs_that_fail(0.2)))
     facts = dict(content["facts"])
-    assert facts["8 of 120 runs failed (112 cut, 8 crashed)"] == "bad"
+    assert facts["8 of 120 runs crashed"] == "bad"
     row = content["rows"][0]
     assert (row["runs"], row["failed"], row["counts"]) == (40, 8, {"cut": 32, "crashed": 8})
     assert row["warning"].startswith("a failed in 8 of 40 runs (8 crashed). A failed run keeps")
@@ -119,6 +119,14 @@ def test_classes_have_ribbons_of_their_own():
     assert classes["differ"] > 0.95
     leaders = {one["name"]: one["ribbons"]["linear"]["top"][0][0] for one in classes["each"]}
     assert leaders == {"easy": 0, "hard": 1}
+
+
+def test_when_more_time_stops_paying_is_said_in_a_sentence(posterior):
+    more_time = pb.selection.value_of_time(pb.example())
+    said = make_document(posterior, more_time=more_time)["verdict"]["more_time"]
+    assert said == f"M{str(more_time)[1:]}."
+    assert said.startswith("More time still pays: at ")
+    assert make_document(posterior)["verdict"]["more_time"] == ""
 
 
 def test_losses_are_curves_of_known_values(posterior):
@@ -245,7 +253,8 @@ def test_a_race_that_has_not_decided_anything(tmp_path):
     race = pb.Race(["b", "a"], [1, 2], direction="minimize", clock="seconds")
     content = make_document(race)
     assert content["algorithms"] == ["a", "b"]
-    assert content["verdict"] == {"cautions": [], "summary": "Nothing is decided yet."}
+    said = {"cautions": [], "summary": "Nothing is decided yet.", "more_time": ""}
+    assert content["verdict"] == said
     assert [row["badge"] for row in content["rows"]] == ["not compared"] * 2
     for job in race.ask()[:3]:
         race.tell(job.run([1, 2], [2.0, 1.0]))

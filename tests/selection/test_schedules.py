@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.selection.schedules import Schedule, Search, Table, find_rows
+from polarbear.selection.schedules import RunTable, Schedule, Search, find_rows
 
 LAST = 100.0
 
@@ -61,7 +61,7 @@ def test_two_steps_are_the_best_of_all_by_a_literal_search(score):
     if score == "wins":
         runs = runs.filter(algorithms=runs.algorithms[:3], instances=runs.instances[:4])
     budget = None if score == "wins" else 60.0
-    table = Table.of(runs, budget, score, None)
+    table = RunTable.of(runs, budget, score, None)
     grid = pb.grid.from_runs(runs, 20) if budget is None else np.array([budget])
     budgets = grid[table.preference.weights(grid, runs.clock) > 0]
     marks = [
@@ -76,7 +76,7 @@ def test_two_steps_are_the_best_of_all_by_a_literal_search(score):
 
 
 def test_more_steps_are_never_worse_on_the_data_they_were_chosen_on():
-    table = Table.of(solve_at_random(60, 1), LAST, "solved", None)
+    table = RunTable.of(solve_at_random(60, 1), LAST, "solved", None)
     search = Search(table, 0)
     steps = search._find_pairs()[-1]
     more = search._extend(steps, -1)
@@ -92,7 +92,10 @@ def test_the_curve_of_a_schedule_has_the_score_that_was_searched():
     own = found.add_to(runs, "both").filter(algorithms=["both"])
     literal = score_literally(runs, found.steps, "solved", [LAST])
     assert np.isfinite(own.at([LAST])).mean() == pytest.approx(literal.mean())
-    assert "both" in pb.rank(found.add_to(runs, "both")).algorithms
+    both = found.add_to(runs, "both")
+    assert "both" in pb.rank(both).algorithms
+    colours = {style.colour for style in pb.plots.Cast.of(both.algorithms).styles().values()}
+    assert len(colours) == len(both.algorithms) == 4  # its own
 
 
 def test_its_words_and_its_file(tmp_path):
@@ -127,7 +130,7 @@ def test_the_stated_gain_is_not_flattering(score):
 
 
 def score_by_rows(runs, steps, score):
-    table = Table.of(runs, LAST, score, None)
+    table = RunTable.of(runs, LAST, score, None)
     code = {name: k for k, name in enumerate(table.algorithms)}
     return float(Search(table, 0)._evaluate(tuple((code[a], t) for a, t in steps)).mean())
 

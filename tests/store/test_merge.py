@@ -134,15 +134,15 @@ def test_status_export_and_repair_while_the_race_runs(where, tmp_path, capsys):
             assert main(["merge", where, str(tmp_path / "new.db"), str(tmp_path / "all.db")]) == 0
             assert capsys.readouterr().out.startswith("2 runs added, 2 runs known already")
         pytest.importorskip("pyarrow")
-        assert main(["export", where, str(tmp_path / "runs.parquet")]) == 0
+        assert main(["read", where, "--output", str(tmp_path / "runs.parquet")]) == 0
         assert pb.Runs.from_parquet(tmp_path / "runs.parquet") == race.runs == store.runs()
 
 
 def test_errors_are_said(tmp_path, capsys):
     (tmp_path / "odd.db").write_text("hello")
-    for command in (["status"], ["export"], ["repair"]):
-        rest = [] if command == ["status"] else [str(tmp_path / "out")]
-        assert main([*command, str(tmp_path / "odd.db"), *rest]) == 1
+    for command, *rest in (["status"], ["read", "-o", "out"], ["repair", "out"]):
+        words = [str(tmp_path / word) if word == "out" else word for word in rest]
+        assert main([command, str(tmp_path / "odd.db"), *words]) == 1
         assert "polarbear: " in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

@@ -288,7 +288,7 @@ def calibrate(
     drawn = pool if instances is None else instances
     for name, value in (("instances", drawn), ("replicates", replicates)):
         if not (isinstance(value, int | np.integer) and value >= 2):
-            raise DataError(f"{name}={value!r}: expected a whole number of at least 2")
+            raise DataError("expected a whole number of at least 2", **{name: value})
     prior = make_prior(prior)
     truth, asked = fit_utilities(rankings), find_contested_pairs(rankings)
     tallies = []

@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import time
-from types import TracebackType
 from typing import Self
 
 DELAY_SECONDS = 0.5
@@ -42,12 +41,7 @@ class Activity:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.end()
 
     def says(self, what: str) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,78 +16,69 @@ from polarbear.cli.inputs import (
     load_race,
     load_ratings,
     load_runs,
+    require_runs,
 )
 from polarbear.cli.options import (
     OUTPUT_HELP,
     RESULTS_HELP,
+    Subcommand,
     add_between_option,
     add_certainty_option,
-    add_command,
+    add_data_options,
     add_fit_options,
     add_json_option,
+    add_parameters,
     add_question_options,
     add_reading_options,
     add_seed_option,
-    add_size_option,
-    add_source_argument,
     check_clock,
-    parse_feature,
+    pair_parser,
     parse_number_or_text,
-    parse_probability,
     parse_time,
+    pick_given,
 )
-from polarbear.cli.output import check_output_path, escape_output, format_command, print_ribbon
+from polarbear.cli.output import (
+    check_output_path,
+    escape_output,
+    format_command,
+    pick,
+    print_ribbon,
+)
 from polarbear.errors import DataError
 
 if TYPE_CHECKING:
     from polarbear.data.losses import Losses
     from polarbear.inference.findings import Findings
+    from polarbear.selection.board import Board
 
 EXIT_NOT_MET = 3
 """Exit code of ``select --sure`` if the choice is the best with a smaller probability."""
+
+SELECT_OPTIONS = ("risk", "sure", "size", "repeats", "among")
+"""Options of ``polarbear.select`` that are options of the command."""
 
 DEFAULT_REPORT = "report.html"
 """The file that ``report`` writes if none is named."""
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the commands of this module to the parser."""
-    _add_analyse(commands)
-    _add_select(commands)
-    _add_report(commands)
-
-
-def _add_analyse(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "analyse",
-        "which algorithms are worth running, and when?",
-        "Reads results, rates the algorithms over time, and prints which of them are worth "
-        "running: those that no other algorithm replaces. Who replaces another one is better on "
-        "average over all times, and on no tenth of the time axis worse by more than a margin.",
-        positionals="SOURCE",
-        examples=(
-            "analyse --example --report report.html --open",
-            "analyse results/ --direction minimize --clock evaluations",
-        ),
-        aliases=("analyze",),
-        run=_run_analyse,
-    )
-    add_source_argument(parser, f"{RESULTS_HELP}, a posterior, or a store")
+def _add_analyse_options(parser: argparse.ArgumentParser) -> None:
     add_question_options(parser)
     add_certainty_option(parser)
-    add_fit_options(parser)
-    add_seed_option(parser)
     parser.add_argument("--report", metavar="FILE", help="write a report as a web page (.html)")
     _add_losses_option(parser)
-    _add_report_options(parser)
+    parser.add_argument(
+        "--ranks",
+        action="store_true",
+        help="also say which adjacent ranks cannot be separated, at the last budget, as boards "
+        "show it, and over all budgets",
+    )
+    _add_page_options(parser)
     parser.add_argument(
         "--save",
         metavar="FILE",
         help="write the posterior, for `select` and `report`; to FILE.json only the ratings",
     )
-    add_json_option(parser)
-    add_reading_options(parser)
+    add_data_options(parser, f"{RESULTS_HELP}, a posterior, or a store")
 
 
 def _add_losses_option(parser: argparse.ArgumentParser) -> None:
@@ -110,11 +102,7 @@ def _count_losses(
     """
     if arguments.losses is None:
         return None
-    source = get_source(arguments)
-    if detect_kind(source) in ("posterior", "ratings", "selector"):
-        raise DataError(
-            f"--losses needs runs, and {source} has none: pass results or the store of a race"
-        )
+    require_runs(arguments, "--losses")
     if arguments.targets is not None:
         raise DataError("--losses is about values at times: leave out --targets")
     shown = sorted({float(times[round(k * (len(times) - 1) / 2)]) for k in range(3)})
@@ -122,23 +110,16 @@ def _count_losses(
     return polarbear.selection.losses(runs, shown, measure=arguments.losses, among=among)
 
 
-def _add_report_options(parser: argparse.ArgumentParser) -> None:
+def _add_page_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--title", help="title of the report")
     parser.add_argument(
         "--colour",
         action="append",
-        type=_parse_colour,
+        type=pair_parser(str, "CSA=#0033d3"),
         metavar="NAME=COLOUR",
         help="the colour of an algorithm in the report, such as CSA=#0033d3; may be repeated",
     )
     parser.add_argument("--open", action="store_true", help="show the report in a browser")
-
-
-def _parse_colour(text: str) -> tuple[str, str]:
-    name, equals, colour = text.rpartition("=")
-    if not (equals and name and colour):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=COLOUR, such as CSA=#0033d3")
-    return name, colour
 
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
@@ -146,7 +127,8 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
 
     if arguments.open and arguments.report is None:
         raise DataError("--open needs a report to show: pass --report FILE as well")
-    check_certainty(arguments.certainty)
+    certainty = 0.95 if arguments.certainty is None else arguments.certainty
+    check_certainty(certainty)
     for path in filter(None, (arguments.report, arguments.save)):
         check_output_path(path)
     is_paper = arguments.question == "PaperParetoSet"
@@ -156,12 +138,13 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     question: Any = getattr(polarbear, arguments.question or "ParetoSet")
     options = {"over_time": arguments.over_time or "temporal"} if is_paper else {}
     activity.says("comparing the algorithms")
-    verdict = question(certainty=arguments.certainty, **options).read_posterior(posterior)
+    verdict = question(certainty=certainty, **options).read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
+    boards = _audit_ranks(arguments, runs, certainty) if arguments.ranks else []
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
-        _write_report(posterior, arguments.report, arguments, arguments.certainty, losses)
+        _write_report(posterior, arguments.report, arguments, certainty, losses, runs)
     lines = [
         str(posterior if runs is None else runs),
         "",
@@ -170,25 +153,23 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         _format_table(posterior, verdict),
     ]
     lines += ["", str(losses)] if losses else []
+    for board in boards:
+        lines += ["", str(board)]
     for name, path in (("report", arguments.report), ("saved", arguments.save)):
         lines += ["", f"{name}: {path}"] if path else []
     plain = {
-        "algorithms": posterior.algorithms,
-        "clock": posterior.clock,
-        "times": posterior.times,
-        "instances": posterior.instances,
-        "certainty": arguments.certainty,
+        **pick(posterior, "algorithms", "clock", "times", "instances"),
+        "certainty": certainty,
         "pareto": [one.algorithm for one in verdict.verdicts if one.is_candidate],
         "in_pareto": dict(zip(verdict.algorithms, verdict.worth, strict=True)),
-        "mistaken": verdict.mistaken,
-        "cautions": verdict.cautions,
+        **pick(verdict, "mistaken", "cautions"),
         "runs": {one.algorithm: one.counts for one in posterior.ends},
         "verdict": str(verdict).splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),
-        "pairs": posterior.pairs(arguments.certainty),
-        "trusted": posterior.diagnostics.trusted,
-        "problems": posterior.diagnostics.problems,
+        "pairs": posterior.pairs(certainty),
+        **pick(posterior.diagnostics, "trusted", "problems"),
         **({"losses": losses.columns()} if losses else {}),
+        **({"ranks": [board.to_plain() for board in boards]} if boards else {}),
         "report": arguments.report,
         "saved": arguments.save,
     }
@@ -198,6 +179,22 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         print_ribbon(polarbear.plots.ribbon_data(posterior))
         print(f"\n{escape_output(choice)}")
     return 0
+
+
+def _audit_ranks(
+    arguments: argparse.Namespace, runs: "polarbear.Runs | None", certainty: float
+) -> list["Board"]:
+    """Return the ranks at the last budget, and over all budgets."""
+    if runs is None:
+        source = get_source(arguments)
+        if detect_kind(source) != "store":
+            raise DataError(f"--ranks needs runs, and {source} has none: pass results or a store")
+        runs = load_runs(arguments)
+    any_budget = polarbear.preferences.between(scale="log")
+    return [
+        polarbear.selection.audit(runs, budget, certainty=certainty, seed=arguments.seed)
+        for budget in (None, any_budget)
+    ]
 
 
 MAX_SENTENCES = 12
@@ -260,8 +257,12 @@ def _write_report(
     arguments: argparse.Namespace,
     certainty: float | None,
     losses: "Losses | None",
+    runs: "polarbear.Runs | None",
 ) -> None:
     activity.says(f"writing {path}")
+    more_time = None
+    with suppress(DataError):  # of runs that share too few instances or times, nothing is said
+        more_time = None if runs is None else polarbear.selection.value_of_time(runs)
     polarbear.plots.set_colours(dict(arguments.colour or ()))
     try:
         polarbear.report(
@@ -271,6 +272,7 @@ def _write_report(
             title=arguments.title,
             provenance={"command": format_command(arguments)},
             losses=losses,
+            more_time=more_time,
         )
     finally:
         polarbear.plots.set_colours(None)
@@ -280,76 +282,29 @@ def _write_report(
         webbrowser.open(Path(path).resolve().as_uri())
 
 
-def _add_select(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "select",
-        "which algorithm should I run, given what I know about my budget?",
-        "Say when you will stop; otherwise every budget counts the same. Times are numbers "
-        "in the clock of the data; if that counts seconds, 200ms, 90m, 2h and 1d are times too.",
-        positionals="SOURCE",
-        examples=(
-            "select --example --between 3000 10000",
-            "select race.db --around 1h --sure 0.95",
-            "select ratings.json --at 500 --size 2 --no-repeats",
-            "select results/ --direction minimize --at 60 --schedule 2 --score solved",
-            "select selector.npz --at 60 --features variables=2000 --features density=0.1",
-        ),
-        run=_run_select,
-    )
-    add_source_argument(parser, f"{RESULTS_HELP}, a posterior, ratings, or the store of a race")
+def _add_select_options(parser: argparse.ArgumentParser) -> None:
+    from polarbear.selection.decision import select
+    from polarbear.selection.schedules import schedule
+
     _add_stopping_options(parser)
     _add_losses_option(parser)
-    parser.add_argument(
-        "--risk",
-        type=parse_number_or_text,
-        default="expected",
-        metavar="RISK",
-        help="what to maximise: the 'expected' value, the probability to be the 'best', or a "
-        "low quantile of the value such as 0.05, which prefers algorithms whose rating is well "
-        "known (expected). It does not bound the probability of a wrong choice: --sure does",
-    )
-    parser.add_argument(
-        "--sure",
-        type=parse_probability,
-        metavar="P",
-        help="required probability that the choice is the best, such as 0.95 or 95%%: prints "
-        f"whether it is reached, and ends with exit code {EXIT_NOT_MET} if not",
-    )
-    add_size_option(parser)
-    parser.add_argument(
-        "--repeats",
-        action=argparse.BooleanOptionalAction,
-        help="whether --size may take an algorithm twice, which helps if its runs differ by seed",
-    )
+    add_parameters(parser, [select], SELECT_OPTIONS)
     parser.add_argument(
         "--schedule",
         type=int,
         metavar="STEPS",
         help="look for at most so many algorithms to run one after the other within the budget",
     )
-    parser.add_argument(
-        "--score",
-        choices=("wins", "solved", "par10"),
-        default="wins",
-        help="what a schedule maximises: the share of algorithms that it beats, the share of "
-        "instances that it solves (that have a value at all), or minus the PAR10 score (wins)",
-    )
+    add_parameters(parser, [schedule], ["score"])
     parser.add_argument(
         "--features",
         action="append",
-        type=parse_feature,
+        type=pair_parser(parse_number_or_text, "variables=2000"),
         metavar="NAME=VALUE",
         help="a feature, or the class, of your instance, if SOURCE is a file of "
         "InstanceRatings.save; may be repeated",
     )
-    parser.add_argument(
-        "--among", action="append", metavar="ALGORITHM", help="choose among these; may be repeated"
-    )
-    add_fit_options(parser)
-    add_seed_option(parser)
-    add_json_option(parser)
-    add_reading_options(parser)
+    add_data_options(parser, f"{RESULTS_HELP}, a posterior, ratings, or the store of a race")
 
 
 def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
@@ -373,11 +328,7 @@ def _add_stopping_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_schedule(arguments: argparse.Namespace) -> int:
-    source = get_source(arguments)
-    if detect_kind(source) in ("posterior", "ratings", "selector"):
-        raise DataError(
-            f"--schedule needs runs, and {source} has none: pass results or the store of a race"
-        )
+    require_runs(arguments, "--schedule")
     runs = load_runs(arguments)
     check_clock(runs.clock, *(arguments.between or ()), arguments.at, arguments.around)
     budget = arguments.at if arguments.at is not None else _make_preference(arguments)
@@ -387,8 +338,8 @@ def _run_schedule(arguments: argparse.Namespace) -> int:
         runs if arguments.among is None else runs.filter(algorithms=arguments.among),
         budget,
         steps=arguments.schedule,
-        score=arguments.score,
-        seed=arguments.seed,
+        score=arguments.score or "wins",
+        seed=arguments.seed or 0,
     )
     print_answer(arguments, found, {**found.to_plain(), "worth_it": found.is_worth_it}, runs=runs)
     return 0
@@ -403,11 +354,7 @@ def _run_select(arguments: argparse.Namespace) -> int:
     selection = polarbear.select(
         ratings,
         _make_preference(arguments),
-        risk=arguments.risk,
-        sure=arguments.sure,
-        size=1 if arguments.size is None else arguments.size,
-        among=arguments.among,
-        repeats=arguments.repeats,
+        **pick_given(arguments, SELECT_OPTIONS),
     )
     low, high = selection.used
     times = [low, *(time for time in ratings.times if low < time < high), high]
@@ -416,17 +363,10 @@ def _run_select(arguments: argparse.Namespace) -> int:
     candidates = list(dict.fromkeys([*ordered, *(arguments.among or ratings.algorithms)]))
     losses = _count_losses(arguments, times, among=candidates)
     plain = {
-        "algorithms": selection.algorithms,
-        "cautions": selection.cautions,
-        "preference": selection.preference,
+        **pick(selection, "algorithms", "cautions", "preference"),
         "clock": ratings.clock,
-        "range": {"asked": selection.asked, "used": selection.used},
-        "risk": selection.risk,
-        "sure": selection.sure,
-        "met": selection.met,
-        "choices": selection.choices,
-        "exact": selection.exact,
-        "limit": selection.limit,
+        "range": pick(selection, "asked", "used"),
+        **pick(selection, "risk", "sure", "met", "choices", "exact", "limit"),
         **({"losses": losses.columns()} if losses else {}),
     }
     text = f"{selection}\n\n{losses}" if losses else selection
@@ -469,20 +409,7 @@ def _make_log_normal(time: float) -> Any:
     return replace(preferences.distribution(stops), says=f"around {time:,g}, within a factor of 2")
 
 
-def _add_report(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "report",
-        "everything about results or a race in one web page",
-        "The page is one file that needs no network: the verdict, interactive figures, "
-        "and the provenance.",
-        positionals="SOURCE [TARGET]",
-        examples=(
-            "report race.db --open",
-            "report results/ night.html --direction minimize",
-        ),
-        run=_run_report,
-    )
+def _add_report_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "source", help="the store of a race, a posterior, or results (a file or a folder)"
     )
@@ -493,12 +420,8 @@ def _add_report(commands: argparse._SubParsersAction) -> None:
     )
     parser.add_argument("-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     _add_losses_option(parser)
-    _add_report_options(parser)
-    parser.add_argument(
-        "--certainty",
-        type=parse_probability,
-        help="required probability of a statement (0.95, or as in the race)",
-    )
+    _add_page_options(parser)
+    add_certainty_option(parser, "0.95, or as in the race")
     add_fit_options(parser)
     add_seed_option(parser)
     add_json_option(parser, "what was written as JSON")
@@ -528,9 +451,58 @@ def _run_report(arguments: argparse.Namespace) -> int:
         (None, load_race(source)) if detect_kind(source) == "store" else load_posterior(arguments)
     )
     losses = _count_losses(arguments, subject.times, runs)
-    _write_report(subject, target, arguments, arguments.certainty, losses)
+    _write_report(subject, target, arguments, arguments.certainty, losses, runs)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}
     print_answer(arguments, f"{target}: {size / 1e3:,.0f} kB", plain, posterior=posterior)
     return 0
+
+
+COMMANDS = (
+    Subcommand(
+        "analyse",
+        "which algorithms are worth running, and when?",
+        "Reads results, rates the algorithms over time, and prints which of them are worth "
+        "running: those that no other algorithm replaces. Who replaces another one is better on "
+        "average over all times, and on no tenth of the time axis worse by more than a margin.",
+        positionals="SOURCE",
+        examples=(
+            "analyse --example --report report.html --open",
+            "analyse results/ --direction minimize --clock evaluations",
+        ),
+        aliases=("analyze",),
+        run=_run_analyse,
+        add_options=_add_analyse_options,
+    ),
+    Subcommand(
+        "select",
+        "which algorithm should I run, given what I know about my budget?",
+        "Say when you will stop; otherwise every budget counts the same. Times are numbers "
+        "in the clock of the data; if that counts seconds, 200ms, 90m, 2h and 1d are times too. "
+        f"If the probability of --sure is not reached, the exit code is {EXIT_NOT_MET}.",
+        positionals="SOURCE",
+        examples=(
+            "select --example --between 3000 10000",
+            "select race.db --around 1h --sure 0.95",
+            "select ratings.json --at 500 --size 2 --no-repeats",
+            "select results/ --direction minimize --at 60 --schedule 2 --score solved",
+            "select selector.npz --at 60 --features variables=2000 --features density=0.1",
+        ),
+        run=_run_select,
+        add_options=_add_select_options,
+    ),
+    Subcommand(
+        "report",
+        "everything about results or a race in one web page",
+        "The page is one file that needs no network: the verdict, interactive figures, "
+        "and the provenance.",
+        positionals="SOURCE [TARGET]",
+        examples=(
+            "report race.db --open",
+            "report results/ night.html --direction minimize",
+        ),
+        run=_run_report,
+        add_options=_add_report_options,
+    ),
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from polarbear.cli.activity import activity
 from polarbear.cli.inputs import detect_kind, list_sources
-from polarbear.cli.output import escape_output, format_command, format_json, hide_passwords
+from polarbear.cli.output import escape_output, format_command, format_json, hide_passwords, pick
 
 if TYPE_CHECKING:
     from polarbear.data.runs import Runs
@@ -100,7 +100,7 @@ def _describe_model(posterior: object) -> dict[str, str] | None:
     names = ("prior", "evidence", "method")
     if not all(hasattr(posterior, name) for name in names):
         return None
-    return {name: getattr(posterior, name) for name in names}
+    return pick(posterior, *names)
 
 
 def _describe_runs(runs: "Runs") -> dict[str, Any]:

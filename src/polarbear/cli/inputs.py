@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import polarbear
 from polarbear.cli.activity import activity
-from polarbear.cli.options import COLUMN_OPTIONS, FIT_OPTIONS, check_clock
+from polarbear.cli.options import (
+    FIT_OPTIONS,
+    READING_OPTIONS,
+    TIME_OPTIONS,
+    check_clock,
+    pick_given,
+)
 from polarbear.cli.output import get_option_name, hide_passwords
 from polarbear.errors import DataError
 
@@ -18,15 +24,15 @@ if TYPE_CHECKING:
 
 SourceKind = Literal["results", "posterior", "ratings", "selector", "store"]
 
-READING_OPTIONS = (
-    "direction", "format", "clock", *COLUMN_OPTIONS,
-    "until", "ended", "pattern", "names", "columns", "missing", "curve", "chosen_by", "partial",
-    "violation", "best_so_far",
-)  # fmt: skip
-TIME_OPTIONS = ("times", "start", "stop", "targets")
+RESULT_OPTIONS = (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed")
+"""Options that are for files of results alone."""
+
 _SQLITE_SIGNATURE = b"SQLite format 3\0"
 _RATINGS_SIGNATURE = b'"kind": "polarbear ratings"'
-_SELECTOR_SIGNATURE = b'"kind": "polarbear instance ratings"'
+_KINDS: dict[str | None, SourceKind] = {
+    "polarbear posterior": "posterior",
+    "polarbear instance ratings": "selector",
+}
 
 
 def detect_kind(source: str) -> SourceKind:
@@ -73,13 +79,11 @@ def _detect_archive_kind(path: Path) -> SourceKind:
     try:
         with zipfile.ZipFile(path) as file:
             check_zip(file)
-            if "header.npy" in file.namelist():  # a text of four bytes for each character
-                header = file.read("header.npy").replace(b"\0", b"")
-                return "selector" if _SELECTOR_SIGNATURE in header else "results"
             header = json.loads(file.read("header.json"))
     except (zipfile.BadZipFile, KeyError, ValueError):
         return "results"
-    return "posterior" if isinstance(header, dict) and "kind" in header else "results"
+    kind = header.get("kind") if isinstance(header, dict) else None
+    return _KINDS.get(kind, "results")
 
 
 def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
@@ -101,15 +105,24 @@ def load_runs(arguments: argparse.Namespace) -> "polarbear.Runs":
     return polarbear.read(source, **get_reading_options(arguments))
 
 
+def require_runs(arguments: argparse.Namespace, option: str) -> None:
+    """Raise an error if the data have no runs, which an option needs."""
+    source = get_source(arguments)
+    if detect_kind(source) not in ("results", "store"):
+        raise DataError(
+            f"{option} needs runs, and {source} has none: pass results or the store of a race"
+        )
+
+
 def get_reading_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of ``polarbear.read`` that were given."""
-    options = {name: getattr(arguments, name) for name in READING_OPTIONS}
-    if options["columns"] is not None:
+    options = pick_given(arguments, READING_OPTIONS)
+    if "columns" in options:
         options["columns"] = dict(options["columns"])
     for name in ("instance", "value"):
-        if options[name] is not None and len(options[name]) == 1:
+        if len(options.get(name, ())) == 1:
             (options[name],) = options[name]
-    return {name: value for name, value in options.items() if value is not None}
+    return options
 
 
 def refuse_race_file(path: str) -> None:
@@ -186,9 +199,8 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
 
 def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
     """Return the targets that ``--targets`` asks for, as shares of the values attained."""
-    given = [name for name in ("times", "start", "stop") if getattr(arguments, name) is not None]
-    if given:
-        raise DataError(f"{get_option_name(given[0])} is for times: leave it out, or --targets")
+    for name in pick_given(arguments, ("times", "start", "stop")):
+        raise DataError(f"{get_option_name(name)} is for times: leave it out, or --targets")
     if arguments.targets == "default":
         return polarbear.targets.from_runs(runs)
     try:
@@ -206,11 +218,7 @@ def get_model(arguments: argparse.Namespace) -> "Model":
     from polarbear.racing.questions.stored import BY_NAME
 
     source = get_source(arguments)
-    given = {
-        name: getattr(arguments, name)
-        for name in FIT_OPTIONS
-        if name in getattr(arguments, "given_options", ())
-    }
+    given = pick_given(arguments, FIT_OPTIONS)
     if "weights" in given:
         given["weights"] = dict(given["weights"])
     model = Model()
@@ -233,39 +241,29 @@ def load_posterior(
     """Load a saved posterior, or fit one to runs; return the runs (or None) and the posterior."""
     source = get_source(arguments)
     if detect_kind(source) == "posterior":
-        _refuse_options(
-            arguments,
-            (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
-            f"{source} is a posterior",
-        )
+        _refuse_options(arguments, RESULT_OPTIONS, f"{source} is a posterior")
         return None, polarbear.Posterior.load(source)
-    if detect_kind(source) == "ratings":
+    if detect_kind(source) in ("ratings", "selector"):
         raise DataError(
             f"{source} holds only ratings: use `polarbear select`, or pass results or a posterior"
         )
-    if detect_kind(source) == "selector":
-        raise DataError(
-            f"{source} holds only ratings by instance: use `polarbear select`, or pass results or "
-            "a posterior"
-        )
-    from polarbear.inference.fit import rank_runs  # here, because it loads numpy
+    from polarbear.inference.fit import FewInstances, rank_runs  # here, because it loads numpy
 
     runs, model = load_runs(arguments), get_model(arguments)
     activity.says(
         f"rating {len(runs.algorithms):,} algorithms on {len(runs.instances):,} instances"
     )
-    if arguments.targets is not None:
-        targets = _choose_targets(runs, arguments)
-        rankings = polarbear.rank(runs, targets=targets, **model.rank_options())
-        return runs, polarbear.fit(rankings, seed=arguments.seed, **model.fit_options())
+    times, ranking = None, model.rank_options()
     is_race = detect_kind(source) == "store"
-    chooses = is_race or any(getattr(arguments, name) is not None for name in TIME_OPTIONS)
-    times = choose_times(runs, arguments) if chooses else None
+    if arguments.targets is not None:
+        ranking["targets"] = _choose_targets(runs, arguments)
+    elif is_race or pick_given(arguments, TIME_OPTIONS):
+        times = choose_times(runs, arguments)
     with warnings.catch_warnings():
         if is_race:  # a race chooses instances on purpose
-            warnings.filterwarnings("ignore", "at .* the verdict rests on")
-        rankings = rank_runs(runs, times, **model.rank_options())
-        return runs, polarbear.fit(rankings, seed=arguments.seed, **model.fit_options())
+            warnings.simplefilter("ignore", FewInstances)
+        rankings = rank_runs(runs, times, **ranking)
+        return runs, polarbear.fit(rankings, seed=arguments.seed or 0, **model.fit_options())
 
 
 def load_ratings(arguments: argparse.Namespace) -> Any:
@@ -282,18 +280,10 @@ def load_ratings(arguments: argparse.Namespace) -> Any:
             "leave it out"
         )
     if kind == "ratings":
-        _refuse_options(
-            arguments,
-            (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
-            f"{source} holds ratings",
-        )
+        _refuse_options(arguments, RESULT_OPTIONS, f"{source} holds ratings")
         return polarbear.selection.Ratings.load(source)
     if kind == "store":
-        _refuse_options(
-            arguments,
-            (*READING_OPTIONS, *TIME_OPTIONS, *FIT_OPTIONS, "seed"),
-            f"{source} is the store of a race",
-        )
+        _refuse_options(arguments, RESULT_OPTIONS, f"{source} is the store of a race")
         race = load_race(source)
         if race.posterior is None:
             raise DataError(
@@ -322,8 +312,7 @@ def load_race(source: str) -> "Race":
 
 def _refuse_options(arguments: argparse.Namespace, names: tuple[str, ...], reason: str) -> None:
     """Raise an error if options for files of results were given, for the reason stated."""
-    given = [name for name in names if name in getattr(arguments, "given_options", ())]
-    if given:
+    for name in pick_given(arguments, names):
         raise DataError(
-            f"{get_option_name(given[0])} is for files of results, but {reason}: leave it out"
+            f"{get_option_name(name)} is for files of results, but {reason}: leave it out"
         )

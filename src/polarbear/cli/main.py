@@ -27,13 +27,14 @@ EXIT_BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``polarbear`` with the given or the process's arguments; return the exit code."""
-    parser = make_parser()
     command_line = sys.argv[1:] if argv is None else argv
+    parser = make_parser(_find_command(command_line) or "")
     try:
         arguments = _parse_arguments(parser, command_line)
     except SystemExit as end:
-        command = next((word for word in command_line if not word.startswith("-")), "")
-        if end.code == EXIT_USAGE and command == "gate":  # for a gate, 2 means "undecided"
+        if (
+            end.code == EXIT_USAGE and _find_command(command_line) == "gate"
+        ):  # for a gate, 2 means "undecided"
             raise SystemExit(races.EXIT_GATE_ERROR) from None
         raise
     arguments.command_line = list(command_line)
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         for category in (DataWarning, FitWarning):
             warnings.simplefilter("always", category)
-        warnings.showwarning = lambda message, *_: print_error(f"note: {message}", arguments)
+        warnings.showwarning = lambda message, *_: print_error(("note: ", message), arguments)
         if arguments.command in SHOW_THEMSELVES:
             return _run_command(arguments)
         with activity:
@@ -58,7 +59,7 @@ def _parse_arguments(
 ) -> argparse.Namespace:
     """Parse arguments; unlike in argparse, the optional TARGET may also follow options."""
     commands = _get_commands(parser)
-    word = next((word for word in command_line if not word.startswith("-")), None)
+    word = _find_command(command_line)
     if word is not None and word not in commands:
         names = [name for name, own in commands.items() if own.get_default("command") == name]
         parser.error(f"there is no command {word!r}{_suggest(word, names)}")
@@ -90,8 +91,12 @@ def _suggest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {similar[0]}?" if similar else "; --help lists them"
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Make the parser of all commands."""
+def _find_command(command_line: Sequence[str]) -> str | None:
+    return next((word for word in command_line if not word.startswith("-")), None)
+
+
+def make_parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Make the parser of all commands, with the options of one command or of all."""
     parser = argparse.ArgumentParser(
         prog="polarbear",
         description="Which optimisation algorithm should I run when I do not know my budget?",
@@ -106,7 +111,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser.set_defaults(commands=parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for group in (analysis, results, races, serving, stores, recorded, publishing):
-        group.add_commands(commands)
+        for one in group.COMMANDS:
+            one.add_to(commands, with_options=command in (None, one.name, *one.aliases))
     return parser
 
 
@@ -133,7 +139,7 @@ def _run_command(arguments: argparse.Namespace) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except OSError as error:
-        print_error(f"{error.filename}: {error.strerror}" if error.filename else error, arguments)
+        print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         return EXIT_ERROR
     except KeyboardInterrupt:
         print_error("interrupted")

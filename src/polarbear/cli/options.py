@@ -1,23 +1,31 @@
-"""Options that several commands share, and how their values are parsed."""
+"""Options that several commands share, and how their values are parsed.
+
+An option that is a field of a record is written there: its type, its choices and its words.
+"""
 
 import argparse
-from collections.abc import Callable
-from typing import Any
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from types import UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from polarbear.cli.output import get_option_name
+from polarbear.data.columns import Columns
 from polarbear.errors import DataError
 from polarbear.racing.deadlines import parse_duration
 
-PRIORS = (
-    "Dirichlet",
-    "HierarchicalDirichlet",
-    "BSpline",
-    "RandomWalk",
-    "SparseGP",
-    "HSGP",
-    "GP",
+READING_OPTIONS = (
+    *("direction", "format", "clock", "ended", "pattern", "names", "columns", "curve", "partial"),
+    *(one.name for one in fields(Columns)),
 )
+"""Options of ``polarbear.read`` that commands have."""
 
-COLUMN_OPTIONS = ("algorithm", "instance", "time", "value", "repetition")
+TIME_OPTIONS = ("times", "start", "stop", "targets")
+
+FIT_OPTIONS = ("prior", "evidence", "method", "abs_tol", "rel_tol", "ties", "weights")
+"""Options of ``polarbear.fit`` and ``rank`` that commands have; a race has its own values."""
 
 REPEATABLE = "may be repeated"
 
@@ -33,53 +41,35 @@ STORE_HELP = "the store of a race: a file, or a postgresql:// URL; it may be in 
 PATTERN_HELP = "regular expression for times and values in solver logs"
 
 
-class GivenOption(argparse.Action):
-    """An argparse action that records in ``given_options`` which options were given.
+class Subcommand(NamedTuple):
+    """A command: its one-line summary, details, positional arguments, examples and options."""
 
-    Some options apply only to some kinds of files. A command refuses those that were given, which
-    it could not tell from defaults otherwise.
-    """
+    name: str
+    summary: str
+    details: str
+    positionals: str
+    examples: tuple[str, ...]
+    add_options: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    aliases: tuple[str, ...] = ()
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,  # noqa: ARG002
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,  # noqa: ARG002
-    ) -> None:
-        """Store the value of an option, and record that the option was given."""
-        if self.nargs is None and self.const == REPEATABLE:
-            values = (*(getattr(namespace, self.dest) or ()), values)
-        setattr(namespace, self.dest, values)
-        namespace.given_options = {*getattr(namespace, "given_options", ()), self.dest}
-
-
-def add_command(
-    commands: argparse._SubParsersAction,
-    name: str,
-    summary: str,
-    details: str,
-    *,
-    positionals: str,
-    examples: tuple[str, ...],
-    aliases: tuple[str, ...] = (),
-    run: Callable[[argparse.Namespace], int],
-) -> argparse.ArgumentParser:
-    """Add a command with its one-line summary, details, positional arguments and examples."""
-    end = "" if summary.endswith("?") else "."
-    lines = "\n".join(f"  polarbear {example}" for example in examples)
-    parser = commands.add_parser(
-        name,
-        aliases=aliases,
-        help=summary,
-        usage=f"polarbear {name} [OPTIONS] {positionals}",
-        description=f"{summary[0].upper()}{summary[1:]}{end} {details}",
-        epilog=f"{'example' if len(examples) == 1 else 'examples'}:\n{lines}",
-        formatter_class=_Help,
-        allow_abbrev=False,
-    )
-    parser.set_defaults(run=run, command=name)
-    return parser
+    def add_to(self, commands: argparse._SubParsersAction, *, with_options: bool) -> None:
+        """Add the command to a parser; options cost time, and only one command needs them."""
+        end = "" if self.summary.endswith("?") else "."
+        lines = "\n".join(f"  polarbear {example}" for example in self.examples)
+        parser = commands.add_parser(
+            self.name,
+            aliases=self.aliases,
+            help=self.summary,
+            usage=f"polarbear {self.name} [OPTIONS] {self.positionals}",
+            description=f"{self.summary[0].upper()}{self.summary[1:]}{end} {self.details}",
+            epilog=f"{'examples' if self.examples[1:] else 'example'}:\n{lines}",
+            formatter_class=_Help,
+            allow_abbrev=False,
+        )
+        parser.set_defaults(run=self.run, command=self.name)
+        if with_options:
+            self.add_options(parser)
 
 
 class _Help(argparse.HelpFormatter):
@@ -89,6 +79,91 @@ class _Help(argparse.HelpFormatter):
         if text.startswith("example"):
             return "\n".join(indent + line for line in text.splitlines())
         return super()._fill_text(text, width, indent)
+
+
+def add_parameters(
+    group: argparse._ActionsContainer,
+    sources: Sequence[Any],
+    names: Iterable[str] | None = None,
+) -> None:
+    """Add an option for each field of a record, or for parameters of a function.
+
+    Its type and its words are those of the first source that has the parameter.
+    """
+    signatures = {source: inspect.signature(source).parameters for source in sources}
+    for name in signatures[sources[0]] if names is None else names:
+        owners = [source for source in sources if name in signatures[source]]
+        words = _read_parameters(owners[0]).get(name, "")  # none with python -OO
+        words = f"{words[:1].lower()}{words[1:].removesuffix('.')}"
+        if len(sources) > 1:
+            words = f"{', '.join(one.__name__ for one in owners)}: {words}"
+        default = signatures[owners[0]][name].default
+        if type(default) in (float, int, tuple):
+            words += f" ({default})"
+        kind = _choose_kind(_get_type(owners[0], name))
+        group.add_argument(get_option_name(name), default=None, help=words, **kind)
+
+
+def _read_parameters(source: Any) -> dict[str, str]:
+    """Return what the docstring of a record or a function says of each parameter.
+
+    >>> print(_read_parameters(Columns)["repetition"])
+    The column of the repetition (a column "repetition" or "seed", if there is one).
+    """
+    section = inspect.cleandoc(source.__doc__ or "").partition("\n----------\n")[2]
+    words: dict[str, str] = {}
+    names: list[str] = []
+    for line in section.partition("\n\n")[0].splitlines():
+        if not line.startswith(" "):
+            names = line.split(", ")
+        for name in names if line.startswith(" ") else ():
+            text = line.strip().replace(":func:`", "").replace("`", "").replace("%", "%%")
+            words[name] = f"{words[name]} {text}" if name in words else text
+    return words
+
+
+def _get_type(source: Any, name: str) -> Any:
+    """Return the type of a parameter, which may be written as a text."""
+    owners = [
+        one for one in getattr(source, "__mro__", (source,)) if "__annotations__" in vars(one)
+    ]
+    owner = next(one for one in owners or [source] if name in one.__annotations__)
+    hint = owner.__annotations__[name]
+    return eval(hint, vars(sys.modules[owner.__module__])) if isinstance(hint, str) else hint  # noqa: S307
+
+
+def _choose_kind(hint: Any) -> dict[str, Any]:
+    """Return the arguments of an option for values of a type.
+
+    >>> _choose_kind(int | None)["type"], _choose_kind(Literal["cut", "finished"] | None)
+    (<class 'int'>, {'choices': ('cut', 'finished')})
+    """
+    is_union = isinstance(hint, UnionType) or get_origin(hint) is Union
+    kinds = set(get_args(hint) if is_union else [hint]) - {type(None)}
+    choices = [choice for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    if float in kinds:
+        has_words = choices or str in kinds
+        return {"type": parse_number_or_text if has_words else parse_share, "metavar": "X"}
+    if choices:
+        return {"choices": tuple(choices)}
+    if bool in kinds:
+        return {"action": argparse.BooleanOptionalAction}
+    if int in kinds:
+        return {"type": int, "metavar": "N"}
+    if get_origin(hint) is tuple:
+        return {"type": get_args(hint)[0], "nargs": 2, "metavar": ("LEAST", "MOST")}
+    is_several = any(get_origin(kind) in (Sequence, Iterable) for kind in kinds)
+    return {"action": "append" if is_several else "store", "metavar": "NAME"}
+
+
+def add_data_options(parser: argparse.ArgumentParser, what: str, *, fits: bool = True) -> None:
+    """Add the data of a command, and how they are read and fitted; and ``--json``."""
+    add_source_argument(parser, what)
+    if fits:
+        add_fit_options(parser)
+        add_seed_option(parser)
+    add_json_option(parser)
+    add_reading_options(parser, with_times=fits)
 
 
 def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
@@ -106,159 +181,87 @@ def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = True) -> None:
     """Add the options for reading results, and for the times of comparison."""
+    from polarbear.readers import read
+
     group = parser.add_argument_group("how to read results")
-    group.add_argument(
-        "--direction",
-        choices=("minimize", "maximize"),
-        action=GivenOption,
-        help="whether low (minimize) or high (maximize) values are better",
-    )
-    group.add_argument(
-        "--format", action=GivenOption, help="format of the files, if it is not recognised"
-    )
-    group.add_argument(
-        "--clock", action=GivenOption, help="the unit of times: evaluations, seconds, ..."
-    )
-    for name in COLUMN_OPTIONS:
-        is_repeatable = name in ("instance", "value")
-        group.add_argument(
-            f"--{name}",
-            metavar="COLUMN",
-            action=GivenOption,
-            const=REPEATABLE if is_repeatable else None,
-            help=f"the column of the {name}{f'; {REPEATABLE}' if is_repeatable else ''}",
-        )
-    group.add_argument(
-        "--until",
-        type=parse_number_or_text,
-        metavar="WHEN",
-        action=GivenOption,
-        help="until when runs were observed: a column, a time for all, 'last' (until the last row "
-        "of the run) or 'instance' (until the last row of any run on the instance)",
-    )
-    group.add_argument(
-        "--ended",
-        choices=("cut", "finished"),
-        action=GivenOption,
-        help="how runs ended where nothing says it: they were cut, and are unknown after their "
-        "end, or they finished by themselves, and keep their value (the data decide)",
-    )
-    group.add_argument("--pattern", metavar="REGEX", action=GivenOption, help=PATTERN_HELP)
-    group.add_argument(
+    add = group.add_argument
+    add_direction_option(group)
+    add_parameters(group, [read], ["format", "clock", "ended"])
+    add("--pattern", metavar="REGEX", help=PATTERN_HELP)
+    add(
         "--names",
         metavar="PATTERN",
-        action=GivenOption,
         help="how paths, or names of studies, name runs: "
         "'runs/{algorithm}/{instance}_s{repetition}.csv'",
     )
-    group.add_argument(
+    add(
         "--columns",
         metavar="NAME=OTHER,...",
-        type=_parse_column_names,
-        action=GivenOption,
-        const=REPEATABLE,
+        type=pair_parser(lambda names: tuple(names.split(",")), "time=evals,fe"),
+        action="append",
         help=f"other names of a column, if files differ: time=evals,fe; {REPEATABLE}",
     )
-    group.add_argument(
-        "--missing",
-        choices=("error", "drop"),
-        action=GivenOption,
-        help="rows without a time or a value: refuse the file (error, the default) or drop them",
-    )
-    _add_order_options(group)
-    _add_trial_options(group)
-    if with_times:
-        _add_time_options(parser)
-
-
-def _add_order_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options for constraints, and for values that are not the best so far."""
-    group.add_argument(
-        "--violation",
-        metavar="COLUMN",
-        action=GivenOption,
-        help="column of violations of constraints, 0 where all hold; feasible values are ahead",
-    )
-    group.add_argument(
-        "--latest",
-        action="store_false",
-        default=None,
-        dest="best_so_far",
-        help="a run has its latest value, not its best so far: returns of agents, noisy values",
-    )
-
-
-def _add_trial_options(group: argparse._ArgumentGroup) -> None:
-    """Add the options that say which values of trials are used."""
-    group.add_argument(
+    add(
         "--curve",
         choices=("best", "last", "chosen", "final"),
-        action=GivenOption,
         help="of trials with several values count all (best), the last of each trial (last), or "
         "the one that --chosen-by chooses: at every time (chosen), or at the end of a run (final)",
     )
-    group.add_argument(
-        "--chosen-by",
-        metavar="COLUMN",
-        action=GivenOption,
-        help="what chooses among rows or trials, if it is not the value; for trials with --curve "
-        "chosen or final",
-    )
-    group.add_argument(
+    add(
         "--partial",
         action="store_true",
         default=None,
         help="count the values of pruned trials and of lower budgets",
     )
+    columns = parser.add_argument_group("columns of tables (--instance and --value: repeatable)")
+    add_parameters(columns, [Columns])
+    if with_times:
+        _add_time_options(parser)
+
+
+def add_direction_option(group: argparse._ActionsContainer, *, required: bool = False) -> None:
+    """Add the option that says whether low or high values are better."""
+    group.add_argument(
+        "--direction",
+        choices=("minimize", "maximize"),
+        required=required,
+        help="whether low (minimize) or high (maximize) values are better",
+    )
 
 
 def _add_time_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the times at which results are ranked."""
-    group = parser.add_argument_group("times of comparison")
-    group.add_argument(
+    add = parser.add_argument_group("times of comparison").add_argument
+    add(
         "--times",
         type=_parse_times,
         metavar="N",
-        action=GivenOption,
         help="compare at N times over the range of the data, or at given times: 10,100,1000 (for a "
         "range: --from 10 --to 1000)",
     )
-    group.add_argument(
+    add(
         "--from",
         type=parse_time,
         dest="start",
         metavar="TIME",
-        action=GivenOption,
         help="the first time (1 %% of the last, and after at least 10 evaluations, because the "
         "first values are mostly luck)",
     )
-    group.add_argument(
+    add(
         "--to",
         type=parse_time,
         dest="stop",
         metavar="TIME",
-        action=GivenOption,
         help="the last time (until which half of the runs are known)",
     )
-    group.add_argument(
+    add(
         "--targets",
         nargs="?",
         const="default",
         metavar="PERCENT,...",
-        action=GivenOption,
         help="compare by the time to reach targets instead; a target of 90 is a value that 90 %% "
         "of the values of an instance over time miss (5,20,35,50,65,80,90,95,98)",
     )
-
-
-def _parse_column_names(text: str) -> tuple[str, tuple[str, ...]]:
-    """Parse a column and its other names, such as "time=evals,fe"."""
-    name, equals, others = text.partition("=")
-    if not (name and equals and all(others.split(","))):
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected a column and other names for it, such as time=evals,fe"
-        )
-    return name, tuple(others.split(","))
 
 
 def _parse_times(text: str) -> int | tuple[float, ...]:
@@ -269,10 +272,6 @@ def _parse_times(text: str) -> int | tuple[float, ...]:
         raise argparse.ArgumentTypeError(
             f"{text!r}: expected a number of times, or times separated by commas"
         ) from None
-
-
-FIT_OPTIONS = ("prior", "evidence", "method", "abs_tol", "rel_tol", "ties", "weights")
-"""Options of ``polarbear.fit`` that commands have; the store of a race has its own values."""
 
 
 def add_between_option(group: argparse._ActionsContainer) -> None:
@@ -286,34 +285,6 @@ def add_between_option(group: argparse._ActionsContainer) -> None:
     )
 
 
-def add_size_option(group: argparse._ActionsContainer) -> None:
-    """Add the option for the number of algorithms to choose."""
-    group.add_argument(
-        "--size",
-        type=int,
-        metavar="N",
-        help="number of parallel runs, the best of which counts (1)",
-    )
-
-
-def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how to find values in the output of programs."""
-    parser.add_argument(
-        "--pattern",
-        metavar="REGEX",
-        action=GivenOption,
-        required=True,
-        help=PATTERN_HELP,
-    )
-    parser.add_argument(
-        "--direction",
-        choices=("minimize", "maximize"),
-        action=GivenOption,
-        required=True,
-        help="whether low (minimize) or high (maximize) values are better",
-    )
-
-
 class _Suggestions(tuple[str, ...]):
     """Values that a shell suggests, of an option that takes others too."""
 
@@ -323,7 +294,6 @@ class _Suggestions(tuple[str, ...]):
 
 def _parse_prior(text: str) -> Any:
     """Return a prior from its name, or its name with parameters as in Python."""
-    from polarbear.errors import DataError
     from polarbear.priors.by_name import parse_prior
 
     try:
@@ -341,79 +311,62 @@ def add_question_options(parser: argparse.ArgumentParser) -> None:
         help="what to find out: the anytime Pareto set by the rule of this package, or by "
         "algorithm 1 of the paper with its model",
     )
-    parser.add_argument(
-        "--over-time",
-        choices=("temporal", "independent"),
-        help="PaperParetoSet: a prior over time, joint dominance and crossings (temporal), or each "
-        "time by itself (independent)",
-    )
+    add_question_fields(parser, ["over_time"])
+
+
+def add_question_fields(group: argparse._ActionsContainer, names: Iterable[str]) -> None:
+    """Add options for fields of questions."""
+    from polarbear.racing.questions.stored import BY_NAME
+
+    add_parameters(group, list(BY_NAME.values()), names)
 
 
 def add_fit_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for fitting the posterior."""
+    from polarbear.data.rankings import rank
+    from polarbear.inference.fit import fit
+    from polarbear.priors.by_name import BY_NAME
+
     group = parser.add_argument_group("how to fit the posterior")
     group.add_argument(
         "--prior",
         type=_parse_prior,
-        choices=_Suggestions(PRIORS),
-        default="Dirichlet",
+        choices=_Suggestions(BY_NAME),
         metavar="PRIOR",
-        action=GivenOption,
-        help=f"prior of ratings over time: {', '.join(PRIORS)}, with parameters as in "
+        help=f"prior of ratings over time: {', '.join(BY_NAME)}, with parameters as in "
         "GP(warp=linear) (Dirichlet: times are independent)",
     )
-    group.add_argument(
-        "--evidence",
-        choices=("instances", "rankings"),
-        action=GivenOption,
-        help="what counts as independent evidence: every instance (instances), or every ranking at "
-        "every time, as in the paper (rankings)",
-    )
-    group.add_argument(
-        "--method",
-        choices=("laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"),
-        default="laplace",
-        metavar="METHOD",
-        action=GivenOption,
-        help="method of inference: laplace, or for comparison nuts, pathfinder, pymc-laplace, advi "
-        "or stan (laplace)",
-    )
-    for name, what in (("--abs-tol", "at most this much"), ("--rel-tol", "at most this share")):
-        group.add_argument(
-            name,
-            type=float,
-            metavar="X",
-            action=GivenOption,
-            help=f"values that differ by {what} tie",
-        )
-    group.add_argument(
-        "--ties",
-        choices=("unordered", "averaged"),
-        action=GivenOption,
-        help="what a tie says about the order of the tied: nothing (unordered), or the mean of all "
-        "orders, as in the paper (averaged)",
-    )
+    add_parameters(group, [fit], ["evidence", "method"])
+    add_parameters(group, [rank], ["abs_tol", "rel_tol", "ties"])
     group.add_argument(
         "--weight",
-        type=_parse_weight,
+        type=pair_parser(float, "sphere=2"),
         dest="weights",
         metavar="INSTANCE=X",
-        action=GivenOption,
-        const=REPEATABLE,
+        action="append",
         help=f"weight of an instance (1); {REPEATABLE}",
     )
 
 
-def _parse_weight(text: str) -> tuple[str, float]:
-    """Parse an instance and its weight, such as "sphere=2"."""
-    name, _, number = text.rpartition("=")
-    try:
-        weight = float(number if name else "")
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected an instance and its weight, such as sphere=2"
-        ) from None
-    return name, weight
+def pair_parser(parse: Callable[[str], Any], example: str) -> Callable[[str], tuple[str, Any]]:
+    """Return a parser of a name and its value.
+
+    >>> pair_parser(parse_number_or_text, "variables=2000")("family=hard")
+    ('family', 'hard')
+    """
+
+    def parse_pair(text: str) -> tuple[str, Any]:
+        name, _, value = text.rpartition("=")
+        try:
+            if not (name and value):
+                raise ValueError
+            return name, parse(value)
+        except ValueError:
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: expected a name and its value, such as {example}"
+            ) from None
+
+    return parse_pair
 
 
 def parse_number_or_text(text: str) -> float | str:
@@ -444,25 +397,10 @@ def parse_time(text: str) -> float:
         ) from None
 
 
-def parse_feature(text: str) -> tuple[str, str | float]:
-    """Parse a feature of an instance, or its class.
+def parse_share(text: str) -> float:
+    """Parse a number, which may be given in percent.
 
-    >>> parse_feature("variables=2000"), parse_feature("family=hard")
-    (('variables', 2000.0), ('family', 'hard'))
-    """
-    name, equals, value = text.rpartition("=")
-    if not (equals and name and value):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected NAME=VALUE, such as variables=2000")
-    try:
-        return name, float(value)
-    except ValueError:
-        return name, value
-
-
-def parse_probability(text: str) -> float:
-    """Parse a probability, given as a number or in percent.
-
-    >>> parse_probability("0.95"), parse_probability("95%")
+    >>> parse_share("0.95"), parse_share("95%")
     (0.95, 0.95)
     """
     number, percent, rest = text.strip().partition("%")
@@ -472,7 +410,7 @@ def parse_probability(text: str) -> float:
         return float(number) / (100 if percent else 1)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: expected a probability, such as 0.95 or 95%"
+            f"{text!r}: expected a number, such as 0.95 or 95%"
         ) from None
 
 
@@ -490,14 +428,23 @@ def check_clock(clock: str, *times: float | None) -> None:
         )
 
 
-def add_certainty_option(parser: argparse.ArgumentParser) -> None:
+def add_certainty_option(parser: argparse.ArgumentParser, of: str = "0.95") -> None:
     """Add the option for the certainty that a statement requires."""
     parser.add_argument(
         "--certainty",
-        type=parse_probability,
-        default=0.95,
-        help="required probability of a statement (0.95)",
+        type=parse_share,
+        help=f"required probability of a statement ({of})",
     )
+
+
+def pick_given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return the options that were given, out of some that have no default.
+
+    >>> pick_given(argparse.Namespace(clock=None, seed=0), ["clock", "seed", "prior"])
+    {'seed': 0}
+    """
+    values = {name: getattr(arguments, name, None) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def add_seed_option(parser: argparse.ArgumentParser) -> None:
@@ -505,8 +452,6 @@ def add_seed_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed",
         type=int,
-        default=0,
-        action=GivenOption,
         help="seed of random numbers: the same seed gives the same answer (0)",
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from polarbear.cli.activity import activity
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError, ReadCall, Text, render_text
 
 FACT_WIDTH = 14
 """The columns of the label before a fact."""
@@ -55,6 +55,11 @@ def _to_plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         return [_to_plain(part) for part in value]
     return value
+
+
+def pick(record: object, *names: str) -> dict[str, Any]:
+    """Return some attributes of a record by their names, for JSON."""
+    return {name: getattr(record, name) for name in names}
 
 
 def format_command(arguments: argparse.Namespace) -> str:
@@ -133,55 +138,40 @@ def check_output_path(path: str) -> None:
         raise DataError(f"{path} is a folder: name a file in it")
 
 
-def print_error(message: object, arguments: argparse.Namespace | None = None) -> None:
-    """Print a message on standard error, with parameters renamed to the command's options."""
-    text = hide_passwords(use_option_names(str(message), arguments))
+def print_error(message: Text, arguments: argparse.Namespace | None = None) -> None:
+    """Print a message on standard error, with parameters as options of the command."""
+    text = hide_passwords(render_text(message, lambda part: write_option(part, arguments)))
     activity.clear()
     print(f"polarbear: {escape_output(text)}", file=sys.stderr)
 
 
-def use_option_names(message: str, arguments: argparse.Namespace | None) -> str:
-    """Rewrite parameters in a message, such as ``certainty=2.0``, as options of the command.
+def write_option(part: Argument | ReadCall, arguments: argparse.Namespace | None = None) -> str:
+    """Write a parameter as an option of the command if it has one, and else as Python does.
 
-    A message of the package advises in Python, often on several parameters. Those that the command
-    has as options are rewritten; a call of ``pb.read`` becomes the command with what it lacks.
+    A call of ``read`` becomes the command with the options that it lacks.
 
-    >>> arguments = argparse.Namespace(direction=None, certainty=2.0, repeats=None, instance=None)
-    >>> use_option_names("certainty=2.0: expected less", arguments)
-    '--certainty 2.0: expected less'
-    >>> use_option_names("pass direction='minimize' or direction='maximize'", arguments)
-    'pass --direction minimize or --direction maximize'
-    >>> use_option_names("pass repeats=True, or name it with instance=('...', '...')", arguments)
-    'pass --repeats, or name it with --instance NAME --instance NAME'
-    >>> arguments = argparse.Namespace(times=None, start=None, stop=None)
-    >>> use_option_names("with times=pb.grid.from_runs(runs, start=10, stop=90)", arguments)
-    'with --from 10, --to 90'
-    >>> arguments = argparse.Namespace(names=None, columns=None)
-    >>> message = "pass names='{instance}.csv', columns={'time': ['fe', 'n']}"
-    >>> print(use_option_names(message, arguments))
-    pass --names '{instance}.csv', --columns time=fe,n
+    >>> arguments = argparse.Namespace(instance=None, repeats=None, start=None, columns=None)
+    >>> write_option(Argument("instance", ("f", "dim")), arguments)
+    '--instance f --instance dim'
+    >>> write_option(Argument("repeats", False), arguments)
+    '--no-repeats'
+    >>> write_option(Argument("start", 10.0, "times=grid.from_runs(runs, {})"), arguments)
+    '--from 10'
+    >>> write_option(Argument("columns", {"time": ["fe", "n"]}), arguments)
+    '--columns time=fe,n'
+    >>> write_option(Argument("level", 2), arguments)
+    'level=2'
     """
-    options = set() if arguments is None else set(vars(arguments))
-
-    def rewrite(text: str) -> str:
-        return _PARAMETER.sub(
-            lambda match: (
-                _format_option(match["name"], match["value"])
-                if match["name"] in options
-                else match[0]
-            ),
-            text,
-        )
-
-    if "start" in options:
-        message = _FROM_RUNS.sub(r"\1", message)
-    call = _READ_CALL.search(message)
-    if arguments is None or call is None or "command_line" not in options:
-        return rewrite(message)
-    given = getattr(arguments, "given_options", ())
-    missing = [arg[0] for arg in _PARAMETER.finditer(call[1]) if arg["name"] not in given]
-    command = " ".join([format_command(arguments), *map(rewrite, missing)])
-    return rewrite(message[: call.start()]) + command
+    if arguments is None or (isinstance(part, Argument) and part.name not in arguments):
+        return str(part)
+    if isinstance(part, ReadCall):
+        given = {name for name, value in vars(arguments).items() if value is not None}
+        missing = [write_option(one, arguments) for one in part.missing if one.name not in given]
+        return " ".join([format_command(arguments), *missing])
+    option = get_option_name(part.name)
+    if isinstance(part.value, bool):
+        return option if part.value else f"--no-{option[2:]}"
+    return " ".join(f"{option} {word}" for word in _list_words(part.value))
 
 
 def get_option_name(parameter: str) -> str:
@@ -190,42 +180,25 @@ def get_option_name(parameter: str) -> str:
     >>> get_option_name("max_runs"), get_option_name("start")
     ('--max-runs', '--from')
     """
-    name = {"start": "from", "stop": "to"}.get(parameter, parameter)
+    others = {"start": "from", "stop": "to", "weights": "weight"}
+    name = others.get(parameter, parameter)
     return f"--{name.replace('_', '-')}"
 
 
-def _format_option(parameter: str, value: str) -> str:
-    """Format a parameter and its Python value as options of the command line.
-
-    >>> _format_option("repeats", "False"), _format_option("instance", "('f', 'dim')")
-    ('--no-repeats', '--instance f --instance dim')
-    """
-    option = get_option_name(parameter)
-    if value in ("True", "False"):
-        return option if value == "True" else f"--no-{option[2:]}"
-    return " ".join(f"{option} {word}" for word in _to_shell_words(value))
-
-
-def _to_shell_words(value: str) -> list[str]:
-    """Convert a Python value to shell words, one for each use of the option."""
-    if value.startswith("{"):
-        pairs = ((key, _QUOTED.findall(names)) for key, names in _DICT_ITEM.findall(value))
-        return [shlex.quote(f"{key}={','.join(names)}") for key, names in pairs]
-    parts = _QUOTED.findall(value) or [value]
-    return ["NAME" if part == "..." else _quote(part) for part in parts]
+def _list_words(value: Any) -> list[str]:
+    """Return a value as shell words, one for each use of the option."""
+    if isinstance(value, Mapping):
+        return [_quote(f"{key}={','.join(_list_words(part))}") for key, part in value.items()]
+    if isinstance(value, list | tuple):
+        return [word for part in value for word in _list_words(part)]
+    if isinstance(value, float):
+        return [f"{value:.12g}"]
+    return ["NAME" if value == "..." else _quote(str(value))]
 
 
 def _quote(word: str) -> str:
     """Quote a word for a shell if it has braces, stars, parentheses or spaces."""
-    return shlex.quote(word) if word and not set(word).isdisjoint("{}*() ") else word
+    return shlex.quote(word) if not set(word).isdisjoint("{}*() ") else word
 
 
-_FROM_RUNS = re.compile(r"times=pb\.grid\.from_runs\(runs, ([^()]*)\)")
-_DICT_ITEM = re.compile(r"'([^']*)': (\[[^\]]*\])")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@/\s]*(?=@)")
-_QUOTED = re.compile(r"['\"]([^'\"]*)['\"]")
-_READ_CALL = re.compile(r"\bpb\.read\((.*)\)$")
-_PARAMETER = re.compile(
-    r"\b(?P<name>[a-z_]+)="
-    r"(?P<value>\{[^{}]*\}|\([^()]*\)|r?'[^']*'|r?\"[^\"]*\"|[\w.+-]*\w)"
-)

@@ -8,9 +8,9 @@ from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import detect_kind, load_race, refuse_race_file
 from polarbear.cli.options import (
     STORE_HELP,
-    add_command,
+    Subcommand,
+    add_certainty_option,
     add_json_option,
-    parse_probability,
 )
 from polarbear.cli.output import check_output_path
 from polarbear.errors import DataError
@@ -18,42 +18,18 @@ from polarbear.errors import DataError
 EXIT_NOT_VERIFIED = 1
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the commands of this module to the parser."""
-    cite = add_command(
-        commands,
-        "cite",
-        "what a paper needs: BibTeX, and of an analysis the methods paragraph and a table",
-        "Without a source it prints the BibTeX entries of the method and of this software. With "
-        "one it also prints a paragraph with the numbers of the analysis, and a LaTeX table.",
-        positionals="[SOURCE]",
-        examples=("cite", "cite race.db", "cite posterior.zip --certainty 0.95"),
-        run=_run_cite,
-    )
+def _add_cite_options(parser: argparse.ArgumentParser) -> None:
     help_ = "the store of a race, or a posterior that `analyse --save` wrote"
-    cite.add_argument("source", nargs="?", help=help_)
-    cite.add_argument(
-        "--certainty",
-        type=parse_probability,
-        help="required probability of a statement about a posterior (0.95)",
-    )
-    add_json_option(cite)
-    supplement = add_command(
-        commands,
-        "supplement",
-        "write a race to one zip file that others can verify, or verify one",
-        "The file has the runs, requests and decisions, question, model and versions, the report, "
-        "and texts for a paper. --verify makes all decisions again from the runs and compares; it "
-        "ends with code 1 if something differs, and says where. The same store gives the same "
-        "bytes.",
-        positionals="STORE TARGET | --verify FILE",
-        examples=("supplement race.db supplement.zip", "supplement --verify supplement.zip"),
-        run=_run_supplement,
-    )
-    supplement.add_argument("store", nargs="?", help=STORE_HELP)
-    supplement.add_argument("target", nargs="?", help="the zip file to write")
-    supplement.add_argument("--verify", metavar="FILE", help="a supplement to verify")
-    add_json_option(supplement)
+    parser.add_argument("source", nargs="?", help=help_)
+    add_certainty_option(parser)
+    add_json_option(parser)
+
+
+def _add_supplement_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", nargs="?", help=STORE_HELP)
+    parser.add_argument("target", nargs="?", help="the zip file to write")
+    parser.add_argument("--verify", metavar="FILE", help="a supplement to verify")
+    add_json_option(parser)
 
 
 def _run_cite(arguments: argparse.Namespace) -> int:
@@ -108,3 +84,29 @@ def _run_supplement(arguments: argparse.Namespace) -> int:
     )
     print_answer(arguments, text, {"target": str(path), "events": len(events), "bytes": size})
     return 0
+
+
+COMMANDS = (
+    Subcommand(
+        "cite",
+        "what a paper needs: BibTeX, and of an analysis the methods paragraph and a table",
+        "Without a source it prints the BibTeX entries of the method and of this software. With "
+        "one it also prints a paragraph with the numbers of the analysis, and a LaTeX table.",
+        positionals="[SOURCE]",
+        examples=("cite", "cite race.db", "cite posterior.zip --certainty 0.95"),
+        run=_run_cite,
+        add_options=_add_cite_options,
+    ),
+    Subcommand(
+        "supplement",
+        "write a race to one zip file that others can verify, or verify one",
+        "The file has the runs, requests and decisions, question, model and versions, the report, "
+        "and texts for a paper. --verify makes all decisions again from the runs and compares; it "
+        "ends with code 1 if something differs, and says where. The same store gives the same "
+        "bytes.",
+        positionals="STORE TARGET | --verify FILE",
+        examples=("supplement race.db supplement.zip", "supplement --verify supplement.zip"),
+        run=_run_supplement,
+        add_options=_add_supplement_options,
+    ),
+)

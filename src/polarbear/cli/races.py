@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 from polarbear.cli.answers import collect_provenance, print_answer
 from polarbear.cli.options import (
     INSTANCES_HELP,
-    add_command,
+    PATTERN_HELP,
+    Subcommand,
+    add_certainty_option,
+    add_direction_option,
     add_json_option,
-    add_output_options,
+    add_parameters,
+    add_question_fields,
     add_seed_option,
     add_workers_option,
 )
@@ -29,10 +33,12 @@ from polarbear.cli.output import (
     format_command,
     format_json,
     hide_passwords,
+    pick,
     print_conclusion,
     print_error,
 )
 from polarbear.errors import DataError
+from polarbear.racing.budget import Budget
 from polarbear.racing.deadlines import parse_deadline
 
 if TYPE_CHECKING:
@@ -44,34 +50,11 @@ if TYPE_CHECKING:
 STORE_HELP = "where to save the race, in place of `store` in a file: the same command resumes it"
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the commands of this module to the parser."""
-    _add_check(commands)
-    _add_plan(commands)
-    _add_race(commands)
-    _add_worker(commands)
-    _add_gate(commands)
-
-
-def _add_race(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "race",
-        "race solvers until the Pareto set is certain",
-        "Results are kept in a store; the same command resumes the race.",
-        positionals="FILE",
-        examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
-        run=_run_race,
-    )
+def _add_race_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     add_workers_option(parser, "one for each core")
     parser.add_argument("--store", help=STORE_HELP)
-    parser.add_argument(
-        "--deadline",
-        metavar="WHEN",
-        help="when to stop, in place of the file's deadline: 8h from now, the next 18:30, or "
-        "2030-01-31T18:30",
-    )
+    add_parameters(parser, [Budget], ["deadline"])
     parser.add_argument(
         "--dask", metavar="ADDRESS", help="run on the Dask cluster with this scheduler"
     )
@@ -219,16 +202,7 @@ EXIT_GATE_ERROR = 3
 """Exit code of a gate that could not run: 0, 1 and 2 are its answers."""
 
 
-def _add_gate(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "gate",
-        "test that a new version of a program is no worse than the old one, at any budget",
-        "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not run.",
-        positionals="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
-        examples=(GATE_EXAMPLE,),
-        run=_run_gate,
-    )
+def _add_gate_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("instances", nargs="+", help="files, or folders of files")
     add = parser.add_argument
     for name in ("old", "new"):
@@ -238,10 +212,11 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
             metavar="COMMAND",
             help=f"command line of the {name} program",
         )
-    add_output_options(parser)
+    add("--pattern", metavar="REGEX", required=True, help=PATTERN_HELP)
+    add_direction_option(parser, required=True)
     add("--budgets", required=True, help="the times at which the two are compared: 1,10,60")
-    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
-    add("--certainty", type=float, default=0.95, help="the certainty of the answer (0.95)")
+    add_question_fields(parser, ["margin"])
+    add_certainty_option(parser)
     add(
         "--reuse",
         type=int,
@@ -261,7 +236,6 @@ def _add_gate(commands: argparse._SubParsersAction) -> None:
 def _run_gate(arguments: argparse.Namespace) -> int:
     from polarbear.coordinator.gate import NEW, OLD, race_versions
     from polarbear.errors import PolarBearError
-    from polarbear.racing.budget import Budget
     from polarbear.racing.questions.no_worse import NoWorse
     from polarbear.running.solvers.commands import Command
 
@@ -279,12 +253,12 @@ def _run_gate(arguments: argparse.Namespace) -> int:
             question=NoWorse(
                 OLD,
                 margin=0.1 if arguments.margin is None else arguments.margin,
-                certainty=arguments.certainty,
+                certainty=0.95 if arguments.certainty is None else arguments.certainty,
             ),
             budget=Budget(runs=arguments.max_runs),
             store=arguments.store,
             executor=arguments.workers,
-            seed=arguments.seed,
+            seed=arguments.seed or 0,
             progress=False if arguments.quiet or arguments.json else None,
         )
         if arguments.markdown:
@@ -323,16 +297,7 @@ def _get_path(name: str) -> str:
     return name.rpartition(REPETITION_MARK)[0]
 
 
-def _add_check(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "check",
-        "run each solver of a race once, for a few seconds",
-        "Prints how each output was understood and which values it had, before the race is run.",
-        positionals="FILE",
-        examples=("check race.toml --seconds 5",),
-        run=_run_check,
-    )
+def _add_check_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", help="a TOML file with solvers, instances, times and a question")
     parser.add_argument(
         "--seconds", type=float, default=2.0, metavar="S", help="how long each solver may run (2)"
@@ -349,34 +314,23 @@ def _run_check(arguments: argparse.Namespace) -> int:
     checks = check_setup(race.setup, seconds=arguments.seconds, seed=race.seed)
     plain = {
         "solvers": {
-            name: {"status": made.run.status, "until": made.run.until, "seconds": made.seconds}
+            name: pick(made.run, "status", "until") | {"seconds": made.seconds}
             for name, made in checks.outcomes.items()
             if isinstance(made, RunOutcome)
         },
-        "direction": race.setup.direction,
-        "clock": race.setup.clock,
-        "times": race.setup.times,
+        **pick(race.setup, "direction", "clock", "times"),
         "problems": checks.problems,
     }
     print_answer(arguments, checks, plain)
     return 1 if checks.problems else 0
 
 
-def _add_plan(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "plan",
-        "what can a race prove, before it is run?",
-        "Simulates duels and decides them by the rule of the race. Nothing is run.",
-        positionals="[FILE]",
-        examples=("plan race.toml", "plan --instances 12 --algorithms 3"),
-        run=_run_plan,
-    )
+def _add_plan_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", help="the TOML file of a race")
     add = parser.add_argument
     add("--instances", type=int, metavar="N", help=INSTANCES_HELP)
     add("--algorithms", type=int, metavar="N", help="plan for N algorithms")
-    add("--certainty", type=float, help="the required certainty (0.95)")
+    add_certainty_option(parser)
     add_json_option(parser)
 
 
@@ -405,26 +359,14 @@ def _run_plan(arguments: argparse.Namespace) -> int:
         elif name not in given:
             raise DataError(f"{name} are missing: pass a race file, or --{name} N")
     planned = plan(**given)
-    plain = {"luck_lasts": planned.luck_lasts, "luck_is_new": planned.luck_is_new}
-    counts = {name: getattr(planned, name) for name in ("algorithms", "instances", "used", "times")}
+    plain = pick(planned, "luck_lasts", "luck_is_new")
+    counts = pick(planned, "algorithms", "instances", "used", "times")
     certainty = planned.question.certainty
     print_answer(arguments, fit_facts(planned), {**counts, "certainty": certainty, **plain})
     return 0
 
 
-def _add_worker(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "worker",
-        "make runs for a race that has --spool FOLDER",
-        "One run at a time, in a process of its own. It runs only the solvers of FILE.",
-        positionals="--solvers FILE FOLDER",
-        examples=(
-            "worker /scratch/race --solvers race.toml",
-            "worker /scratch/race --solvers solvers.py --most 100",
-        ),
-        run=_run_worker,
-    )
+def _add_worker_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", help="folder of `polarbear race --spool`")
     parser.add_argument(
         "--solvers",
@@ -460,3 +402,55 @@ def _run_worker(arguments: argparse.Namespace) -> int:
     )
     print(f"{made} runs made")
     return 0
+
+
+COMMANDS = (
+    Subcommand(
+        "race",
+        "race solvers until the Pareto set is certain",
+        "Results are kept in a store; the same command resumes the race.",
+        positionals="FILE",
+        examples=("race race.toml", "race race.toml --workers 4 --json > race.log"),
+        run=_run_race,
+        add_options=_add_race_options,
+    ),
+    Subcommand(
+        "gate",
+        "test that a new version of a program is no worse than the old one, at any budget",
+        "Exit code 0: pass. 1: fail. 2: undecided. 3: it could not run.",
+        positionals="--old COMMAND --new COMMAND --budgets T,T,... INSTANCE ...",
+        examples=(GATE_EXAMPLE,),
+        run=_run_gate,
+        add_options=_add_gate_options,
+    ),
+    Subcommand(
+        "check",
+        "run each solver of a race once, for a few seconds",
+        "Prints how each output was understood and which values it had, before the race is run.",
+        positionals="FILE",
+        examples=("check race.toml --seconds 5",),
+        run=_run_check,
+        add_options=_add_check_options,
+    ),
+    Subcommand(
+        "plan",
+        "what can a race prove, before it is run?",
+        "Simulates duels and decides them by the rule of the race. Nothing is run.",
+        positionals="[FILE]",
+        examples=("plan race.toml", "plan --instances 12 --algorithms 3"),
+        run=_run_plan,
+        add_options=_add_plan_options,
+    ),
+    Subcommand(
+        "worker",
+        "make runs for a race that has --spool FOLDER",
+        "One run at a time, in a process of its own. It runs only the solvers of FILE.",
+        positionals="--solvers FILE FOLDER",
+        examples=(
+            "worker /scratch/race --solvers race.toml",
+            "worker /scratch/race --solvers solvers.py --most 100",
+        ),
+        run=_run_worker,
+        add_options=_add_worker_options,
+    ),
+)

@@ -7,54 +7,31 @@ from dataclasses import replace
 import polarbear
 from polarbear.cli.activity import activity
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import choose_times, get_model, load_runs
+from polarbear.cli.inputs import RESULT_OPTIONS, choose_times, get_model, load_runs
 from polarbear.cli.options import (
     INSTANCES_HELP,
     RESULTS_HELP,
+    Subcommand,
     add_between_option,
-    add_command,
-    add_fit_options,
-    add_json_option,
+    add_certainty_option,
+    add_data_options,
+    add_parameters,
+    add_question_fields,
     add_question_options,
-    add_reading_options,
-    add_seed_option,
-    add_size_option,
-    add_source_argument,
     add_workers_option,
+    pick_given,
 )
-from polarbear.cli.output import fit_facts, get_option_name, print_conclusion
-from polarbear.errors import DataError
+from polarbear.cli.output import fit_facts, pick, print_conclusion, write_option
+from polarbear.errors import Argument, DataError
+from polarbear.racing.budget import Budget
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the commands of this module to the parser."""
-    _add_calibration(commands)
-    _add_replay(commands)
+def _add_calibration_options(parser: argparse.ArgumentParser) -> None:
+    from polarbear.calibration.resampling import calibrate
 
-
-def _add_calibration(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "calibration",
-        "are the stated probabilities calibrated on data like yours?",
-        "Draws data sets from your instances with replacement, fits each, and counts how often its "
-        "claims are true of all your instances.",
-        positionals="SOURCE",
-        examples=(
-            "calibration --example --replicates 20",
-            "calibration results/ --direction minimize --replicates 50",
-        ),
-        run=_run_calibration,
-    )
-    add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
-    add_fit_options(parser)
     parser.add_argument("--instances", type=int, metavar="N", help=INSTANCES_HELP)
-    parser.add_argument(
-        "--replicates", type=int, default=100, metavar="N", help="number of data sets (100)"
-    )
-    add_seed_option(parser)
-    add_json_option(parser)
-    add_reading_options(parser)
+    add_parameters(parser, [calibrate], ["replicates"])
+    add_data_options(parser, f"{RESULTS_HELP}, or the store of a race")
 
 
 def _run_calibration(arguments: argparse.Namespace) -> int:
@@ -64,114 +41,51 @@ def _run_calibration(arguments: argparse.Namespace) -> int:
     calibration = polarbear.calibrate(
         polarbear.rank(runs, choose_times(runs, arguments), **model.rank_options()),
         instances=arguments.instances,
-        replicates=arguments.replicates,
-        seed=arguments.seed,
+        replicates=100 if arguments.replicates is None else arguments.replicates,
+        seed=arguments.seed or 0,
         **model.fit_options(),
     )
     plain = {
-        "algorithms": calibration.algorithms,
-        "clock": calibration.clock,
-        "times": calibration.times,
-        "instances": calibration.instances,
-        "drawn": calibration.drawn,
+        **pick(calibration, "algorithms", "clock", "times", "instances", "drawn", "prior"),
         "replicates": len(calibration.tally),
-        "prior": calibration.prior,
         "coverage": calibration.tally.coverage,
         "claims": calibration.tally.claims(0.95),
         "everywhere": calibration.tally.claims(0.95, 1.0, "everywhere"),
-        "verdict": calibration.verdict,
-        "assumption_holds": calibration.assumption_holds,
+        **pick(calibration, "verdict", "assumption_holds"),
         "misfit": None if calibration.misfit is None else calibration.misfit._asdict(),
     }
     print_answer(arguments, calibration, plain, runs=runs, model=get_model(arguments).describe())
     return 0
 
 
-def _add_replay(commands: argparse._SubParsersAction) -> None:
-    parser = add_command(
-        commands,
-        "replay",
-        "what would racing have saved on your results?",
-        "Races over recorded runs: the runs that the race requests are looked up.",
-        positionals="SOURCE",
-        examples=(
-            "replay --example --certainty 0.95",
-            "replay results/ --direction minimize --certainty 0.95",
-            "replay results/ --direction minimize --repeat 20 --workers 4",
-        ),
-        run=_run_replay,
-    )
-    add_source_argument(parser, f"{RESULTS_HELP}, or the store of a race")
-    _add_question_options(parser)
+def _add_replay_options(parser: argparse.ArgumentParser) -> None:
+    from polarbear.selection.decision import select
+
+    add_question_options(parser)
+    add_certainty_option(parser, "0.95; 0.99 for PaperParetoSet")
+    add_question_fields(parser, QUESTION_OPTIONS)
+    add_parameters(parser, [Budget], ["batch"])
+    when = parser.add_argument_group("race for the choice alone, if you know when you will stop")
+    add_between_option(when)
+    add_question_fields(when, ["regret"])
+    add_parameters(when, [select], ["size"])
     parser.add_argument(
         "--repeat", type=int, default=1, metavar="N", help="replay with N seeds (1)"
     )
     add_workers_option(parser, "1")
-    add_fit_options(parser)
-    add_seed_option(parser)
-    add_json_option(parser)
-    add_reading_options(parser)
+    add_data_options(parser, f"{RESULTS_HELP}, or the store of a race")
 
 
-QUESTION_OPTIONS = (
-    *("over_time", "certainty", "margin", "width", "epsilon"),
-    *("elimination", "resolution", "errors", "regret", "size"),
-)
-"""The options of a race that are fields of its question."""
-
-
-def _add_question_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the question of a race; its own defaults supply those not given."""
-    add = parser.add_argument
-    add_question_options(parser)
-    add("--certainty", type=float, help="the required certainty (0.95; 0.99 for PaperParetoSet)")
-    add("--margin", type=float, help="how much worse a rival, or a new version, may be (0.1)")
-    add("--width", type=float, help="ParetoSet: on stretches of this share of the time axis (0.1)")
-    add("--epsilon", type=float, help="the margin within which algorithms are equivalent (0.05)")
-    add(
-        "--elimination",
-        choices=("joint", "pointwise"),
-        help="PaperParetoSet: an algorithm is eliminated if it is certainly behind at all times "
-        "jointly (joint), or at each time separately (pointwise)",
-    )
-    add(
-        "--resolution",
-        choices=("at_par", "crossing", "strict"),
-        help="PaperParetoSet: a pair is resolved when each leads or ties somewhere (at_par), when "
-        "one of them also leads (crossing), or when its relation is certain at every time (strict)",
-    )
-    add(
-        "--errors",
-        choices=("per_member", "whole_race"),
-        help="ParetoSet: what certainty bounds: the probability that a given algorithm is ever "
-        "dropped wrongly (per_member), or that any is (whole_race)",
-    )
-    add(
-        "--batch",
-        type=int,
-        nargs=2,
-        metavar=("LEAST", "MOST"),
-        help="instances of a round (8 64)",
-    )
-    when = parser.add_argument_group("race for the choice alone, if you know when you will stop")
-    add_between_option(when)
-    when.add_argument(
-        "--regret",
-        type=float,
-        help="with --between: end when the regret of the choice is at most this",
-    )
-    add_size_option(when)
+QUESTION_OPTIONS = ("margin", "width", "epsilon", "elimination", "resolution", "errors")
+"""Fields of questions that are options of ``replay``, beside those of a choice."""
 
 
 def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     """Make the question that the options describe; a range of times makes it a choice."""
     from polarbear.racing.questions.stored import question_from_plain
 
-    given = {
-        name: getattr(arguments, name)
-        for name in QUESTION_OPTIONS
-        if getattr(arguments, name) is not None
-    }
+    names = ("over_time", "certainty", *QUESTION_OPTIONS, "regret", "size")
+    given = pick_given(arguments, names)
     if arguments.between is None:
         if {"regret", "size"} & given.keys():
             raise DataError("--regret and --size are about a choice: pass --between as well")
@@ -202,14 +116,12 @@ def _run_replay(arguments: argparse.Namespace) -> int:
         question,
         budget=_make_budget(arguments),
         times=choose_times(runs, arguments),
-        seed=arguments.seed,
+        seed=arguments.seed or 0,
     )
     status = replayed.status.with_best(replayed.posterior)
     plain = {
         **status.to_dict(),
-        "used": replayed.used,
-        "full": replayed.full,
-        "saved": replayed.saved,
+        **pick(replayed, "used", "full", "saved"),
     }
     print_answer(arguments, fit_facts(replayed), plain, posterior=replayed.posterior, runs=runs)
     if not arguments.json:
@@ -220,11 +132,10 @@ def _run_replay(arguments: argparse.Namespace) -> int:
 def _format_source(arguments: argparse.Namespace) -> str:
     """Return the source as it was typed, with the options for reading it."""
     words = [arguments.source] if arguments.example is None else ["--example", arguments.example]
-    for name in sorted(getattr(arguments, "given_options", ())):
-        values = getattr(arguments, name)
-        for value in values if isinstance(values, tuple) else (values,):
-            words += [get_option_name(name), str(value)]
-    return shlex.join(words)
+    given = pick_given(arguments, RESULT_OPTIONS)
+    given |= {name: dict(given[name]) for name in ("columns", "weights") if name in given}
+    options = [write_option(Argument(*one), arguments) for one in given.items()]
+    return " ".join([shlex.join(words), *options])
 
 
 def _run_replays(
@@ -232,10 +143,8 @@ def _run_replays(
 ) -> int:
     from concurrent.futures import ProcessPoolExecutor
 
-    seeds, times = (
-        range(arguments.seed, arguments.seed + arguments.repeat),
-        choose_times(runs, arguments),
-    )
+    first, times = arguments.seed or 0, choose_times(runs, arguments)
+    seeds = range(first, first + arguments.repeat)
     with ProcessPoolExecutor(arguments.workers or 1) as pool:
         replays = polarbear.simulation.replay_many(
             runs,
@@ -248,3 +157,33 @@ def _run_replays(
     plain = {"full": replays.full, "saved": replays.saved, "replays": replays.outcomes}
     print_answer(arguments, replays, plain, runs=runs, model=get_model(arguments).describe())
     return 0
+
+
+COMMANDS = (
+    Subcommand(
+        "calibration",
+        "are the stated probabilities calibrated on data like yours?",
+        "Draws data sets from your instances with replacement, fits each, and counts how often its "
+        "claims are true of all your instances.",
+        positionals="SOURCE",
+        examples=(
+            "calibration --example --replicates 20",
+            "calibration results/ --direction minimize --replicates 50",
+        ),
+        run=_run_calibration,
+        add_options=_add_calibration_options,
+    ),
+    Subcommand(
+        "replay",
+        "what would racing have saved on your results?",
+        "Races over recorded runs: the runs that the race requests are looked up.",
+        positionals="SOURCE",
+        examples=(
+            "replay --example --certainty 0.95",
+            "replay results/ --direction minimize --certainty 0.95",
+            "replay results/ --direction minimize --repeat 20 --workers 4",
+        ),
+        run=_run_replay,
+        add_options=_add_replay_options,
+    ),
+)

@@ -8,31 +8,14 @@ from polarbear.cli.inputs import detect_kind, get_source, load_runs
 from polarbear.cli.options import (
     OUTPUT_HELP,
     RESULTS_HELP,
-    add_command,
-    add_json_option,
-    add_reading_options,
-    add_source_argument,
+    Subcommand,
+    add_data_options,
 )
+from polarbear.cli.output import pick
 from polarbear.errors import DataError
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the command ``read`` to the parser."""
-    parser = add_command(
-        commands,
-        "read",
-        "what do these results hold, and how are they read?",
-        "Reads results and prints a summary, or writes them in another format. If they cannot be "
-        "read, the message says which formats were tried, and what is missing.",
-        positionals="SOURCE",
-        examples=(
-            "read results/ --direction minimize",
-            "read results/ --direction minimize --output runs.parquet",
-            "read results/ --output exported --as ioh",
-        ),
-        run=_run_read,
-    )
-    add_source_argument(parser, RESULTS_HELP)
+def _add_read_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="TARGET", help=OUTPUT_HELP)
     parser.add_argument(
         "--as",
@@ -41,29 +24,22 @@ def add_commands(commands: argparse._SubParsersAction) -> None:
         help="format of --output: by its ending (.csv, .parquet), or a new folder for ioh "
         "(IOHprofiler) and coco",
     )
-    add_json_option(parser)
-    add_reading_options(parser, with_times=False)
+    add_data_options(parser, f"{RESULTS_HELP}, or the store of a race", fits=False)
 
 
 def _run_read(arguments: argparse.Namespace) -> int:
     source = get_source(arguments)
-    if detect_kind(source) != "results":
+    if detect_kind(source) not in ("results", "store"):
         raise DataError(
-            f"{source} is not a file of results: see `polarbear status` for the store of a race, "
-            "`polarbear report` for a posterior and `polarbear select` for ratings"
+            f"{source} has no runs: see `polarbear report` for a posterior and `polarbear select` "
+            "for ratings"
         )
     if arguments.write_format and not arguments.output:
         raise DataError(
             f"--as {arguments.write_format} is the format of the file to write: pass --output FILE"
         )
     runs = load_runs(arguments)
-    plain = {
-        "runs": len(runs),
-        "algorithms": runs.algorithms,
-        "instances": runs.instances,
-        "direction": runs.direction,
-        "clock": runs.clock,
-    }
+    plain = pick(runs, "algorithms", "instances", "direction", "clock") | {"runs": len(runs)}
     text = str(runs)
     if arguments.output:
         polarbear.write(runs, arguments.output, format=arguments.write_format)
@@ -71,3 +47,22 @@ def _run_read(arguments: argparse.Namespace) -> int:
         text += f"\n  written to  {arguments.output}"
     print_answer(arguments, text, plain, runs=runs)
     return 0
+
+
+COMMANDS = (
+    Subcommand(
+        "read",
+        "what do these results hold, and how are they read?",
+        "Reads results, or the runs of a race, and prints a summary, or writes them in another "
+        "format; a run that was extended is one run. If results cannot be read, the message says "
+        "which formats were tried, and what is missing.",
+        positionals="SOURCE",
+        examples=(
+            "read results/ --direction minimize",
+            "read race.db --output runs.parquet",
+            "read results/ --output exported --as ioh",
+        ),
+        run=_run_read,
+        add_options=_add_read_options,
+    ),
+)

@@ -4,7 +4,7 @@ import argparse
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from polarbear.cli.options import STORE_HELP, add_command
+from polarbear.cli.options import STORE_HELP, Subcommand
 from polarbear.cli.output import hide_passwords, print_error
 from polarbear.errors import DataError, require
 
@@ -15,18 +15,7 @@ LOOPBACK_HOSTS = ("127.0.0.1", "localhost")
 _WILDCARD_HOSTS = ("0.0.0.0", "")  # noqa: S104 (they cause a warning to the user)
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the command ``serve`` to the parser."""
-    parser = add_command(
-        commands,
-        "serve",
-        "watch a race in a browser while it runs",
-        "Serves the report of a store, and updates it as the race proceeds. It only reads. "
-        "Other machines cannot reach it unless --host says so.",
-        positionals="STORE",
-        examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
-        run=_run_serve,
-    )
+def _add_serve_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("store", help=STORE_HELP)
     parser.add_argument(
         "--port", type=int, default=8765, help="port to listen on; 0 takes a free one (8765)"
@@ -121,3 +110,17 @@ def _open_socket(arguments: argparse.Namespace) -> "socket.socket":
             f"--host {arguments.host} --port {arguments.port}: {reason}; --port 0 takes a free port"
         ) from None
     return listener
+
+
+COMMANDS = (
+    Subcommand(
+        "serve",
+        "watch a race in a browser while it runs",
+        "Serves the report of a store, and updates it as the race proceeds. It only reads. "
+        "Other machines cannot reach it unless --host says so.",
+        positionals="STORE",
+        examples=("serve race.db --open", "serve postgresql://ann@host/database#night --port 9000"),
+        run=_run_serve,
+        add_options=_add_serve_options,
+    ),
+)

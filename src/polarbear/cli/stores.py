@@ -1,78 +1,16 @@
-"""Commands about the store of a race: status, export, forget, merge, backup, repair."""
+"""Commands about the store of a race: status, forget, merge, backup, repair."""
 
 import argparse
 import shlex
-from pathlib import PurePath
 
 import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import refuse_race_file
-from polarbear.cli.options import STORE_HELP, add_command, add_json_option
-from polarbear.cli.output import fit_facts, print_conclusion
-from polarbear.errors import DataError
+from polarbear.cli.options import STORE_HELP, Subcommand, add_json_option
+from polarbear.cli.output import fit_facts, pick, print_conclusion
 
 
-def add_commands(commands: argparse._SubParsersAction) -> None:
-    """Add the commands of this module to the parser."""
-    _add_status(commands)
-    _add_export(commands)
-    merge = add_command(
-        commands,
-        "merge",
-        "combine the runs of several stores in one store",
-        "The races must have the same times, direction and clock. The target holds one race with "
-        "all runs, which `polarbear race` can resume. The other stores are only read.",
-        positionals="STORE [STORE ...] TARGET",
-        examples=("merge site-1.db site-2.db all.db",),
-        run=_run_merge,
-    )
-    backup = add_command(
-        commands,
-        "backup",
-        "copy a store, also while the race runs; again: copy what is new",
-        "Each of the two is a file or a PostgreSQL database, so the way back is the same command. "
-        "The target is new, or an earlier backup of the same store. Every row is verified.",
-        positionals="STORE TARGET",
-        examples=("backup race.db /backups/race.db",),
-        run=_run_backup,
-    )
-    backup.add_argument("store", help=STORE_HELP)
-    backup.add_argument("target", help="a new store, or an earlier backup")
-    repair = add_command(
-        commands,
-        "repair",
-        "repair a damaged store: copy every readable row to a new file",
-        "The old file is only read.",
-        positionals="STORE TARGET",
-        examples=("repair race.db repaired.db",),
-        run=_run_repair,
-    )
-    merge.add_argument("stores", nargs="+", metavar="store", help=STORE_HELP)
-    merge.add_argument("target", help="a new store, or the store of a race, which is extended")
-    repair.add_argument("store", help="the damaged file")
-    repair.add_argument("target", help="the new file to write")
-    repair.add_argument(
-        "--like",
-        metavar="STORE",
-        help="a store of the same race, if the first event of the damaged one is lost",
-    )
-    for parser in (merge, backup, repair):
-        add_json_option(parser)
-    _add_forget(commands)
-
-
-def _add_status(commands: argparse._SubParsersAction) -> None:
-    status = add_command(
-        commands,
-        "status",
-        "the status of a race: members, eliminated algorithms, open pairs, runs, failures",
-        "Reads the store, also while the race runs. It counts every attempt: a run that was "
-        "extended (the same run, made again for longer) or made again after a failure counts each "
-        "time. `export` and the report have one run of these.",
-        positionals="STORE",
-        examples=("status race.db", "status race.db --verbose"),
-        run=_run_status,
-    )
+def _add_status_options(status: argparse.ArgumentParser) -> None:
     status.add_argument("store", help=STORE_HELP)
     status.add_argument(
         "--verbose",
@@ -82,36 +20,30 @@ def _add_status(commands: argparse._SubParsersAction) -> None:
     add_json_option(status)
 
 
-def _add_export(commands: argparse._SubParsersAction) -> None:
-    export = add_command(
-        commands,
-        "export",
-        "write the runs of a race to a Parquet or CSV file",
-        "`polarbear analyse` and other tools read the file. A run that was extended is one run.",
-        positionals="STORE TARGET",
-        examples=("export race.db runs.parquet", "export race.db runs.csv"),
-        run=_run_export,
-    )
-    export.add_argument("store", help=STORE_HELP)
-    export.add_argument("target", help="a file that ends in .parquet, .pq or .csv")
-    add_json_option(export)
+def _add_merge_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("stores", nargs="+", metavar="store", help=STORE_HELP)
+    parser.add_argument("target", help="a new store, or the store of a race, which is extended")
+    add_json_option(parser)
 
 
-def _add_forget(commands: argparse._SubParsersAction) -> None:
-    forget = add_command(
-        commands,
-        "forget",
-        "withdraw runs of a race: they stay in the store, and do not count any more",
-        "Decisions that used them are made again: eliminated algorithms come back, and the next "
-        "`polarbear race` makes other runs in their place.",
-        positionals="STORE",
-        examples=(
-            "forget race.db --algorithm CSA --why 'ran without its licence'",
-            "forget race.db --instance f7",
-            "forget race.db --since 1200 --status crashed",
-        ),
-        run=_run_forget,
+def _add_backup_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", help=STORE_HELP)
+    parser.add_argument("target", help="a new store, or an earlier backup")
+    add_json_option(parser)
+
+
+def _add_repair_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("store", help="the damaged file")
+    parser.add_argument("target", help="the new file to write")
+    parser.add_argument(
+        "--like",
+        metavar="STORE",
+        help="a store of the same race, if the first event of the damaged one is lost",
     )
+    add_json_option(parser)
+
+
+def _add_forget_options(forget: argparse.ArgumentParser) -> None:
     forget.add_argument("store", help=STORE_HELP)
     forget.add_argument("--algorithm", metavar="NAME", help="runs of this algorithm")
     forget.add_argument(
@@ -145,29 +77,6 @@ def _run_status(arguments: argparse.Namespace) -> int:
     print_answer(arguments, fit_facts(text), {**status.to_dict(), **more})
     if not arguments.json:
         print_conclusion(status, shlex.quote(arguments.store))
-    return 0
-
-
-def _run_export(arguments: argparse.Namespace) -> int:
-    suffix = PurePath(arguments.target).suffix.lower()
-    if suffix not in (".parquet", ".pq", ".csv"):
-        raise DataError(
-            f"{arguments.target}: expected a name that ends in .parquet or .pq (Parquet) or .csv "
-            f"(CSV), got {suffix or 'no ending'!r}"
-        )
-    refuse_race_file(arguments.store)
-    with polarbear.open_store(arguments.store, read_only=True) as store:
-        runs = store.runs()
-    polarbear.write(runs, arguments.target)
-    plain = {
-        "target": arguments.target,
-        "runs": len(runs),
-        "algorithms": runs.algorithms,
-        "instances": len(runs.instances),
-        "direction": runs.direction,
-        "clock": runs.clock,
-    }
-    print_answer(arguments, f"{runs}\n  written to  {arguments.target}", plain, runs=runs)
     return 0
 
 
@@ -221,10 +130,7 @@ def _run_merge(arguments: argparse.Namespace) -> int:
         f"repetition {run_id.repetition} of {run_id.algorithm!r} on instance {run_id.instance!r}"
         for run_id in run_ids
     ]
-    conflicts = [
-        {n: getattr(run_id, n) for n in ("algorithm", "instance", "repetition")}
-        for run_id in run_ids
-    ]
+    conflicts = [pick(run_id, "algorithm", "instance", "repetition") for run_id in run_ids]
     plain = {**merged._asdict(), "target": arguments.target, "conflicts": conflicts}
     print_answer(arguments, "\n".join([str(merged), *lines]), plain)
     return 0
@@ -240,3 +146,61 @@ def _run_repair(arguments: argparse.Namespace) -> int:
     summary = polarbear.store.repair_store(arguments.store, arguments.target, like=arguments.like)
     print_answer(arguments, summary, {**summary._asdict(), "target": arguments.target})
     return 0
+
+
+COMMANDS = (
+    Subcommand(
+        "status",
+        "the status of a race: members, eliminated algorithms, open pairs, runs, failures",
+        "Reads the store, also while the race runs. It counts every attempt: a run that was "
+        "extended (the same run, made again for longer) or made again after a failure counts each "
+        "time. `read --output` and the report have one run of these.",
+        positionals="STORE",
+        examples=("status race.db", "status race.db --verbose"),
+        run=_run_status,
+        add_options=_add_status_options,
+    ),
+    Subcommand(
+        "merge",
+        "combine the runs of several stores in one store",
+        "The races must have the same times, direction and clock. The target holds one race with "
+        "all runs, which `polarbear race` can resume. The other stores are only read.",
+        positionals="STORE [STORE ...] TARGET",
+        examples=("merge site-1.db site-2.db all.db",),
+        run=_run_merge,
+        add_options=_add_merge_options,
+    ),
+    Subcommand(
+        "backup",
+        "copy a store, also while the race runs; again: copy what is new",
+        "Each of the two is a file or a PostgreSQL database, so the way back is the same command. "
+        "The target is new, or an earlier backup of the same store. Every row is verified.",
+        positionals="STORE TARGET",
+        examples=("backup race.db /backups/race.db",),
+        run=_run_backup,
+        add_options=_add_backup_options,
+    ),
+    Subcommand(
+        "repair",
+        "repair a damaged store: copy every readable row to a new file",
+        "The old file is only read.",
+        positionals="STORE TARGET",
+        examples=("repair race.db repaired.db",),
+        run=_run_repair,
+        add_options=_add_repair_options,
+    ),
+    Subcommand(
+        "forget",
+        "withdraw runs of a race: they stay in the store, and do not count any more",
+        "Decisions that used them are made again: eliminated algorithms come back, and the next "
+        "`polarbear race` makes other runs in their place.",
+        positionals="STORE",
+        examples=(
+            "forget race.db --algorithm CSA --why 'ran without its licence'",
+            "forget race.db --instance f7",
+            "forget race.db --since 1200 --status crashed",
+        ),
+        run=_run_forget,
+        add_options=_add_forget_options,
+    ),
+)

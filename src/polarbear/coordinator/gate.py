@@ -321,7 +321,7 @@ def race_versions(
 ) -> Gate:
     """Race the versions "old" and "new" with options of :func:`race`, and return the answer."""
     if not isinstance(question, NoWorse) or question.baseline != OLD:
-        raise DataError(f"question={question!r}: expected NoWorse({OLD!r}, ...)")
+        raise DataError(f"expected NoWorse({OLD!r}, ...)", question=question)
     try:
         result = race(versions, instances, times, question=question, **options)
     except ChangedSetupError as error:

@@ -21,16 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list
 from polarbear.data import grid
-from polarbear.data.columns import Columns, Labels, to_columns
+from polarbear.data.columns import Columns
 from polarbear.data.frozen import FrozenRecord
-from polarbear.data.long_table import ColumnNaming, read_points
+from polarbear.data.long_table import read_points
 from polarbear.data.partial_rankings import PartialRankings
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import form_comparisons
 from polarbear.data.records import RunColumns
-from polarbear.data.run import STATUSES, Direction, Directions, Run, sign_of
+from polarbear.data.run import Direction, Directions, Run, sign_of
 from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs
+from polarbear.data.table import Labels, to_table
 from polarbear.errors import DataError, require
 
 Floats = NDArray[np.float64]
@@ -96,35 +97,14 @@ class Archives(FrozenRecord):
         """Make archives from a long table: one row per point of a run, in any order.
 
         ``objectives`` are columns with values, ``direction`` one for all or one for each. Other
-        ``columns`` are named as in :meth:`Runs.from_frame`. Without ``until``, runs were observed
-        until the latest row on their instance.
+        ``columns`` are fields of :class:`polarbear.readers.Columns`. Without ``until``, runs were
+        observed until the latest row on their instance.
         """
         if isinstance(objectives, str):
-            raise DataError(f"objectives={objectives!r}: expected the names of several columns")
-        return cls.from_columns(
-            to_columns(frame), objectives=objectives, direction=direction, clock=clock, **columns
-        )
-
-    @classmethod
-    def from_columns(
-        cls,
-        table: Columns,
-        *,
-        objectives: Sequence[str],
-        direction: Directions,
-        clock: str = "time",
-        **columns: Any,
-    ) -> Self:
-        """Make archives from the columns of a long table, for readers of files.
-
-        >>> table = {"algorithm": ["a"], "instance": [1], "time": [1], "f": [1], "g": [2]}
-        >>> options = {"objectives": ("f", "g"), "direction": "minimize"}
-        >>> len(Archives.from_columns(to_columns(table), **options))
-        1
-        """
+            raise DataError("expected the names of several columns", objectives=objectives)
         signs = _find_signs(objectives, direction)
-        naming = ColumnNaming(value=tuple(objectives), **columns)
-        arrays, run, time, points = read_points(table, naming, STATUSES)
+        named = Columns(value=tuple(objectives), **columns)
+        arrays, run, time, points = read_points(to_table(frame), named)
         runs = Runs(*arrays, "minimize", clock)
         return cls._from_points(runs, run, time, signs * points, objectives)
 
@@ -216,7 +196,7 @@ class Archives(FrozenRecord):
         array([1.])
         """
         if not (isinstance(weights, int) and weights >= 1):
-            raise DataError(f"weights={weights!r}: expected a whole number of at least 1")
+            raise DataError("expected a whole number of at least 1", weights=weights)
         run = self._run_of_point()
         values = np.empty((weights, len(run)))
         for code, name in enumerate(self.runs.instances):
@@ -409,10 +389,10 @@ class Archives(FrozenRecord):
 
 def _find_signs(objectives: Sequence[str], direction: Directions) -> Floats:
     if len(objectives) < 2:
-        raise DataError(f"objectives={objectives!r}: expected at least two names")
+        raise DataError("expected at least two names", objectives=objectives)
     own: Any = [direction] * len(objectives) if isinstance(direction, str) else list(direction)
     if len(own) != len(objectives):
-        raise DataError(f"direction={direction!r}: expected one direction, or one per objective")
+        raise DataError("expected one direction, or one per objective", direction=direction)
     return np.array([sign_of(one) for one in own])
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_range
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError
 
 MAX_RECORDED_TIMES = 200
 """Runs recorded at no more distinct times than this are compared at these times."""
@@ -48,9 +48,7 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
     array([ 1.,  2.,  3.,  4.,  5.,  7., 10.])
     """
     if not start > 0:
-        raise DataError(
-            f"start={start:g}: a logarithmic grid must start above 0; pass a later start"
-        )
+        raise DataError("a logarithmic grid must start above 0; pass a later start", start=start)
     if not stop >= start:
         raise DataError(
             f"the grid would end at {stop:g}, before its start at {start:g}: choose a later end"
@@ -169,11 +167,9 @@ def _choose_range(
     """Return the first and last time of a grid: as given, or chosen as in ``from_runs``."""
     last = float(runs.until.max())
     if start is not None and not 0 <= start <= last:
-        raise DataError(
-            f"start={start:g}: expected a time from 0 to {last:g}, the last end of a run"
-        )
+        raise DataError(f"expected a time from 0 to {last:g}, the last end of a run", start=start)
     if stop is not None and not 0 <= stop <= last:
-        raise DataError(f"stop={stop:g}: expected a time from 0 to {last:g}, the last end of a run")
+        raise DataError(f"expected a time from 0 to {last:g}, the last end of a run", stop=stop)
     end = _find_half_known(runs) if stop is None else float(stop)
     if start is not None:
         begin = float(start)
@@ -186,8 +182,8 @@ def _choose_range(
     if stop is None:
         end = max(begin, end)
     if end < begin:
-        given = f"start={begin:g}" if start is not None else f"the first values are at {begin:g}"
-        raise DataError(f"stop={end:g} is too early: {given}")
+        why = f"the first values are at {begin:g}" if start is None else Argument("start", start)
+        raise DataError(Argument("stop", stop), " is too early: ", why)
     return begin, end
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_count, format_list
-from polarbear.data.columns import Columns, is_missing, to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import suggest_name, to_name
+from polarbear.data.table import Table, is_missing, to_table
 from polarbear.errors import DataError, warn
 
 InstanceData = Mapping[str, NDArray[Any]]
@@ -46,11 +46,11 @@ class WithInstanceData(FrozenRecord):
         array([10., nan])
         """
         mine: Any = self
-        data = join_table(to_columns(table), instance, mine.instances)
+        data = join_table(to_table(table), instance, mine.instances)
         return replace(mine, instance_data={**mine.instance_data, **data})
 
 
-def join_table(columns: Columns, key: str, instances: Sequence[str]) -> InstanceData:
+def join_table(columns: Table, key: str, instances: Sequence[str]) -> InstanceData:
     """Return the columns of a table for these instances; warn of instances without a row."""
     if key not in columns.names:
         raise DataError(
@@ -83,7 +83,7 @@ def join_table(columns: Columns, key: str, instances: Sequence[str]) -> Instance
     return data
 
 
-def _read_column(columns: Columns, name: str, n_rows: int) -> NDArray[Any]:
+def _read_column(columns: Table, name: str, n_rows: int) -> NDArray[Any]:
     """Read a column as numbers if all of its cells are numbers or empty, else as texts."""
     try:
         return columns.read_numbers(name)

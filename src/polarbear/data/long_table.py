@@ -6,129 +6,50 @@ its row. An assumption that changes the answer is a ``DataWarning``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, NamedTuple, TypedDict, cast
+from numbers import Real
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Columns, Labels, format_other_cells, is_whole_number, to_columns
+from polarbear.data.columns import Columns
 from polarbear.data.levels import Levels, encode_levels, encode_violations
 from polarbear.data.missing_columns import (
     REPETITION_COLUMNS,
     count_incomplete,
     describe_gaps,
     describe_missing_columns,
-    format_call,
     guess_repetition_column,
+    suggest_call,
     suggest_columns,
 )
 from polarbear.data.names import Codes, renumber_names
-from polarbear.data.run import Direction, Directions, sign_of
+from polarbear.data.run import STATUSES, Direction, Directions, sign_of
+from polarbear.data.table import Labels, Table, format_other_cells, is_whole_number, to_table
 from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_improvements
-from polarbear.errors import DataError, warn
-
-
-class ColumnRoles(TypedDict, total=False):
-    """The fields of ``ColumnNaming``, as options of functions that read a table."""
-
-    algorithm: str
-    instance: str | Sequence[str]
-    repetition: str | None
-    time: str
-    value: str | Sequence[str]
-    until: str | float | None
-    status: str | None
-    missing: str
-    violation: str | None
-    chosen_by: str | None
-    best_so_far: bool
-
-
-class ColumnOptions(ColumnRoles, total=False):
-    """The options of functions that read a table."""
-
-    ended: str | None
-    clock: str
-
-
-@dataclass(frozen=True)
-class ColumnNaming:
-    """The column name of each role, such as time; ``None`` to try common names.
-
-    ``missing`` is what to do with rows that lack a time or a value: "error" or "drop". Several
-    value columns are levels, of which the first that differs decides. ``violation``, ``chosen_by``
-    and ``best_so_far`` are as in :meth:`Runs.from_frame`.
-    """
-
-    algorithm: str = "algorithm"
-    instance: str | Sequence[str] = "instance"
-    repetition: str | None = None
-    time: str = "time"
-    value: str | Sequence[str] = "value"
-    until: str | float | None = None
-    status: str | None = None
-    missing: str = "error"
-    violation: str | None = None
-    chosen_by: str | None = None
-    best_so_far: bool = True
-
-    def __post_init__(self) -> None:
-        # Columns of pandas may be named by numbers; tables know all columns by text.
-        for role in ("algorithm", "repetition", "time", "status", "violation", "chosen_by"):
-            if isinstance(name := getattr(self, role), Integral):
-                object.__setattr__(self, role, str(name))
-
-    def list_instance_columns(self) -> list[str]:
-        """List the columns that together form the name of an instance."""
-        return _list_names(self.instance, "instance")
-
-    def list_value_columns(self) -> list[str]:
-        """List the columns with values, the most important first."""
-        return _list_names(self.value, "value")
-
-    def list_number_columns(self) -> list[tuple[str, str]]:
-        """List the columns of times and values, as pairs (role, column name)."""
-        others = [("violation", self.violation), ("chosen_by", self.chosen_by)]
-        values = [("value", name) for name in self.list_value_columns()]
-        return [("time", self.time), *values, *((role, name) for role, name in others if name)]
-
-    def list_identity_columns(self) -> list[tuple[str, str]]:
-        """List the columns that identify the run of a row, as pairs (role, column name)."""
-        roles = [("algorithm", self.algorithm)]
-        roles += [("instance", name) for name in self.list_instance_columns()]
-        return roles + ([("repetition", self.repetition)] if self.repetition else [])
-
-
-def _list_names(names: str | Sequence[str], role: str) -> list[str]:
-    listed = [*map(str, names)] if isinstance(names, list | tuple) else [str(names)]
-    if not listed:
-        raise DataError(f"{role}=(): expected the name of at least one column")
-    return listed
-
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 
 UNTIL_RULES = ("last", "instance")
 MISSING_RULES = ("error", "drop")
 
 
-def check_frame_complete(frame: object, direction: str | None, options: Mapping[str, Any]) -> None:
+def check_frame_complete(frame: object, options: Mapping[str, Any]) -> None:
     """Raise ``DataError`` with a list of what a data frame lacks: columns and the direction.
 
     ``options`` are those of :meth:`Runs.from_frame`. The message ends with a call of ``read`` that
     supplies what is missing.
     """
-    columns = to_columns(frame)
-    naming = ColumnNaming(**{k: v for k, v in options.items() if k not in ("clock", "ended")})
-    roles = [*naming.list_identity_columns(), *naming.list_number_columns()]
-    missing = describe_missing_columns(columns, roles)
+    table, direction = to_table(frame), options.get("direction")
+    others = ("direction", "clock")
+    columns = Columns(**{name: value for name, value in options.items() if name not in others})
+    roles = [*columns.list_identity_columns(), *columns.list_number_columns()]
+    missing = describe_missing_columns(table, roles)
     if not missing and direction is not None:
         return
-    gaps, arguments = describe_gaps(direction, naming.missing, count_incomplete(columns, roles))
-    arguments = {**suggest_columns(columns, roles), **arguments}
-    given = dict(options) if direction is None else {**options, "direction": direction}
-    call = format_call("frame", given, arguments)
-    raise DataError("; ".join(filter(None, [missing, *gaps])) + call)
+    gaps, arguments = describe_gaps(direction, columns.missing, count_incomplete(table, roles))
+    arguments = {**suggest_columns(table, roles), **arguments}
+    reasons = join_texts("; ", [missing, *gaps] if missing else gaps)
+    raise DataError(reasons, suggest_call("frame", options, arguments))
 
 
 class RunArrays(NamedTuple):
@@ -147,10 +68,9 @@ class RunArrays(NamedTuple):
 
 
 def read_long_table(
+    table: Table,
     columns: Columns,
-    naming: ColumnNaming,
     direction: Directions,
-    statuses: Sequence[str],
     *,
     surely_runs: bool,
 ) -> tuple[RunArrays, Direction, Levels | None]:
@@ -158,27 +78,27 @@ def read_long_table(
 
     With ``surely_runs``, rows of one identity are certainly one run.
     """
-    runs = _identify_runs(columns, naming)
-    time = columns.read_numbers(naming.time)
-    value, own_direction, levels = _read_values(columns, naming, direction)
+    runs = _identify_runs(table, columns)
+    time = table.read_numbers(columns.time)
+    value, own_direction, levels = _read_values(table, columns, direction)
     sign = sign_of(own_direction)
-    _refuse_cells(np.isinf(time), columns, naming.time, "a time must be finite")
-    _refuse_cells(time < 0, columns, naming.time, "a time cannot be negative")
-    stated = _read_until(columns, naming, runs, time)
-    status = _read_statuses(columns, naming, runs, statuses)
-    is_open = np.isin(status, [statuses.index("cut"), statuses.index("unstated")])
-    kept = _select_complete_rows(columns, naming, runs, time, value, ~is_open[runs.row], sign)
+    _refuse_cells(np.isinf(time), table, columns.time, "a time must be finite")
+    _refuse_cells(time < 0, table, columns.time, "a time cannot be negative")
+    stated = _read_until(table, columns, runs, time)
+    status = _read_statuses(table, columns, runs)
+    is_open = np.isin(status, [STATUSES.index("cut"), STATUSES.index("unstated")])
+    kept = _select_complete_rows(table, columns, runs, time, value, ~is_open[runs.row], sign)
     cost = value if sign > 0 else -value
-    choice = None if naming.chosen_by is None else sign * columns.read_numbers(naming.chosen_by)
+    choice = None if columns.chosen_by is None else sign * table.read_numbers(columns.chosen_by)
     if not kept.all():
         runs, time, cost = runs._replace(row=runs.row[kept]), time[kept], cost[kept]
         choice = None if choice is None else choice[kept]
-    flat = _extract_rows(runs, time, cost, choice, naming.best_so_far)
-    if naming.best_so_far and choice is None:
+    flat = _extract_rows(runs, time, cost, choice, columns.best_so_far)
+    if columns.best_so_far and choice is None:
         _warn_if_wrong_direction(runs, flat, time, cost, own_direction)
     if not surely_runs:
-        _warn_if_runs_merged(runs, flat.conflicting_run, time, columns, naming)
-    until = _deduce_until(runs, flat, naming.until, is_open) if stated is None else stated
+        _warn_if_runs_merged(runs, flat.conflicting_run, time, table, columns)
+    until = _deduce_until(runs, flat, columns.until, is_open) if stated is None else stated
     value = flat.cost if sign > 0 else -flat.cost
     arrays = RunArrays(
         *runs[1:], until=until, status=status, offset=flat.offset, time=flat.time, value=value
@@ -187,26 +107,26 @@ def read_long_table(
 
 
 def read_points(
-    columns: Columns, naming: ColumnNaming, statuses: Sequence[str]
+    table: Table, columns: Columns
 ) -> tuple[RunArrays, NDArray[np.int32], Floats, Floats]:
     """Read a table of points with several objectives: runs without values, and rows of points.
 
     Return the runs, and for each row its run, its time and its point (rows, objectives).
     """
-    runs = _identify_runs(columns, naming)
-    time, n = columns.read_numbers(naming.time), len(runs.algorithm)
-    names = naming.list_value_columns()
-    points = np.stack([columns.read_numbers(name) for name in names], axis=1)
-    for name, numbers in ((naming.time, time), *zip(names, points.T, strict=True)):
-        _refuse_cells(~np.isfinite(numbers), columns, name, "expected a finite number")
-    _refuse_cells(time < 0, columns, naming.time, "a time cannot be negative")
-    until = _read_until(columns, naming, runs, time)
+    runs = _identify_runs(table, columns)
+    time, n = table.read_numbers(columns.time), len(runs.algorithm)
+    names = columns.list_value_columns()
+    points = np.stack([table.read_numbers(name) for name in names], axis=1)
+    for name, numbers in ((columns.time, time), *zip(names, points.T, strict=True)):
+        _refuse_cells(~np.isfinite(numbers), table, name, "expected a finite number")
+    _refuse_cells(time < 0, table, columns.time, "a time cannot be negative")
+    until = _read_until(table, columns, runs, time)
     if until is None:
         last, latest = np.zeros(n), np.zeros(len(runs.instances))
         np.maximum.at(last, runs.row, time)
         np.maximum.at(latest, runs.instance, last)
-        until = last if naming.until == "last" else latest[runs.instance]
-    status = _read_statuses(columns, naming, runs, statuses)
+        until = last if columns.until == "last" else latest[runs.instance]
+    status = _read_statuses(table, columns, runs)
     offset = np.zeros(n + 1, dtype=np.int64)
     arrays = RunArrays(
         *runs[1:], until=until, status=status, offset=offset, time=np.zeros(0), value=np.zeros(0)
@@ -215,26 +135,26 @@ def read_points(
 
 
 def _read_values(
-    columns: Columns, naming: ColumnNaming, direction: Directions
+    table: Table, columns: Columns, direction: Directions
 ) -> tuple[Floats, Direction, Levels | None]:
     """Return one value of each row, its direction, and the levels it stands for, if any."""
-    names = naming.list_value_columns()
+    names = columns.list_value_columns()
     if len(names) > 1:
-        if naming.violation or naming.chosen_by or not naming.best_so_far:
+        if columns.violation or columns.chosen_by or not columns.best_so_far:
             raise DataError(
                 "several value columns are levels, which have no violation=, chosen_by= or "
                 "best_so_far=; put the violation first: value=('violation', 'objective')"
             )
-        table = np.stack([columns.read_numbers(name) for name in names], axis=1)
-        places, levels = encode_levels(names, direction, table)
+        matrix = np.stack([table.read_numbers(name) for name in names], axis=1)
+        places, levels = encode_levels(names, direction, matrix)
         return places, "minimize", levels
     own = cast(Direction, direction)
-    sign, value = sign_of(own), columns.read_numbers(names[0])
-    if naming.violation is not None:
-        violation = columns.read_numbers(naming.violation)
+    sign, value = sign_of(own), table.read_numbers(names[0])
+    if columns.violation is not None:
+        violation = table.read_numbers(columns.violation)
         bad = np.isnan(violation) | (violation < 0)
         why = "a violation must be a number of at least 0, where 0 means feasible"
-        _refuse_cells(bad, columns, naming.violation, why)
+        _refuse_cells(bad, table, columns.violation, why)
         value = sign * encode_violations(np.where(violation > 0, 0.0, sign * value), violation)
     return value, own, None
 
@@ -271,11 +191,11 @@ class _RunIdentities(NamedTuple):
         return f"algorithm {algorithm!r} on instance {self.instances[self.instance[run]]!r}"
 
 
-def _identify_runs(columns: Columns, naming: ColumnNaming) -> _RunIdentities:
-    _require_columns(columns, *naming.list_identity_columns(), *naming.list_number_columns())
-    algorithm, algorithms = renumber_names(*columns.read_labels(naming.algorithm))
-    instance, instances = renumber_names(*_join_columns(columns, naming.list_instance_columns()))
-    repetition, repetitions = _read_repetitions(columns, naming, len(algorithm))
+def _identify_runs(table: Table, columns: Columns) -> _RunIdentities:
+    _require_columns(table, *columns.list_identity_columns(), *columns.list_number_columns())
+    algorithm, algorithms = renumber_names(*table.read_labels(columns.algorithm))
+    instance, instances = renumber_names(*_join_columns(table, columns.list_instance_columns()))
+    repetition, repetitions = _read_repetitions(table, columns, len(algorithm))
     # Runs are numbered by instance, then algorithm, then repetition.
     pair_of_row, pairs = number_pairs(instance, algorithm, len(algorithms))
     row, runs = number_pairs(pair_of_row, repetition, len(repetitions))
@@ -289,19 +209,19 @@ def _identify_runs(columns: Columns, naming: ColumnNaming) -> _RunIdentities:
     )
 
 
-def _require_columns(columns: Columns, *roles: tuple[str, str]) -> None:
-    if missing := describe_missing_columns(columns, roles):
+def _require_columns(table: Table, *roles: tuple[str, str]) -> None:
+    if missing := describe_missing_columns(table, roles):
         raise DataError(missing)
 
 
-def _join_columns(columns: Columns, parts: Sequence[str]) -> Labels:
+def _join_columns(table: Table, parts: Sequence[str]) -> Labels:
     """Read names from one column, or join several, as in 'function=3, dimension=10'."""
-    codes, names = columns.read_labels(parts[0])
+    codes, names = table.read_labels(parts[0])
     if len(parts) == 1:
         return Labels(codes, names)
     names = [f"{parts[0]}={name}" for name in names]
     for part in parts[1:]:
-        next_codes, next_names = columns.read_labels(part)
+        next_codes, next_names = table.read_labels(part)
         codes, (old, new) = number_pairs(codes, next_codes, len(next_names))
         names = [f"{names[i]}, {part}={next_names[j]}" for i, j in zip(old, new, strict=True)]
     return Labels(codes, names)
@@ -327,20 +247,20 @@ def number_pairs(
     return number.astype(np.int32, copy=False), np.divmod(used, max(n_minor, 1))
 
 
-def find_repetition_column(columns: Columns, naming: ColumnNaming) -> str | None:
+def find_repetition_column(table: Table, columns: Columns) -> str | None:
     """Return the name of the column that numbers repetitions, given or by a usual name."""
-    return naming.repetition or next(
-        (name for name in REPETITION_COLUMNS if name in columns.names), None
+    return columns.repetition or next(
+        (name for name in REPETITION_COLUMNS if name in table.names), None
     )
 
 
 def _read_repetitions(
-    columns: Columns, naming: ColumnNaming, rows: int
+    table: Table, columns: Columns, rows: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    column = find_repetition_column(columns, naming)
+    column = find_repetition_column(table, columns)
     if column is None:
         return np.zeros(rows, dtype=np.int32), np.zeros(min(rows, 1), dtype=np.int64)
-    codes, names = columns.read_labels(column)
+    codes, names = table.read_labels(column)
     try:
         # Through text, because a 64-bit seed does not fit a float.
         if not all(map(is_whole_number, names)):
@@ -350,7 +270,7 @@ def _read_repetitions(
         bad = next(i for i, name in enumerate(names) if not _is_int64(name))
         row = int(np.flatnonzero(codes == bad)[0])
         raise DataError(
-            f"column {column!r}, {columns.describe_row(row)}: {names[bad]!r} is not a whole number "
+            f"column {column!r}, {table.describe_row(row)}: {names[bad]!r} is not a whole number "
             "of 64 bits; number the repetitions of an instance 0, 1, 2, ... or give their seeds"
         ) from None
     used, index = np.unique(numbers, return_inverse=True)
@@ -361,16 +281,16 @@ def _is_int64(name: str) -> bool:
     return is_whole_number(name) and -(1 << 63) <= int(name) < 1 << 63
 
 
-def _refuse_cells(bad: NDArray[np.bool_], columns: Columns, name: str, why: str) -> None:
+def _refuse_cells(bad: NDArray[np.bool_], table: Table, name: str, *why: Text) -> None:
     if bad.any():
-        row = columns.describe_row(int(np.argmax(bad)))
+        row = table.describe_row(int(np.argmax(bad)))
         others = format_other_cells(int(bad.sum()))
-        raise DataError(f"column {name!r}, {row}: {why}{others}")
+        raise DataError(f"column {name!r}, {row}: ", why, others)
 
 
 def _select_complete_rows(
+    table: Table,
     columns: Columns,
-    naming: ColumnNaming,
     runs: _RunIdentities,
     time: Floats,
     value: Floats,
@@ -383,20 +303,20 @@ def _select_complete_rows(
     keeps at least one row, so that a run without any value stays: its ``time`` and ``value`` are
     filled in.
     """
-    if naming.missing not in MISSING_RULES:
-        raise DataError(f"missing={naming.missing!r}: expected 'error' or 'drop'")
+    if columns.missing not in MISSING_RULES:
+        raise DataError("expected 'error' or 'drop'", missing=columns.missing)
     worst = np.inf * sign
     failed_without_value = np.isnan(value) & failed
     value[failed_without_value] = worst
     time[failed_without_value & np.isnan(time)] = 0.0
     complete = ~(np.isnan(time) | np.isnan(value))
-    if naming.missing == "error":
-        hint = "drop the row, or all such rows with missing='drop'"
-        _refuse_missing_numbers(columns, naming.time, "time", time, hint)
+    if columns.missing == "error":
+        hint = ("drop the row, or all such rows with ", Argument("missing", "drop"))
+        _refuse_missing_numbers(table, columns.time, "time", time, hint)
         none = f"write {worst:g} for none yet; a run with a status such as 'crashed' needs no value"
-        for name in naming.list_value_columns() if np.isnan(value).any() else ():
-            lacking = np.where(np.isnan(value), columns.read_numbers(name), 0.0)
-            _refuse_missing_numbers(columns, name, "value", lacking, f"{hint}, or {none}")
+        for name in columns.list_value_columns() if np.isnan(value).any() else ():
+            lacking = np.where(np.isnan(value), table.read_numbers(name), 0.0)
+            _refuse_missing_numbers(table, name, "value", lacking, (hint, ", or ", none))
         return complete
     n = len(runs.algorithm)
     without_rows = np.bincount(runs.row[complete], minlength=n) == 0
@@ -410,77 +330,73 @@ def _select_complete_rows(
 
 
 def _refuse_missing_numbers(
-    columns: Columns, name: str, part: str, numbers: Floats, hint: str
+    table: Table, name: str, part: str, numbers: Floats, hint: Text
 ) -> None:
     gone = np.isnan(numbers)
     if gone.any():
-        cell = columns.format_cell(name, int(np.argmax(gone))).strip()
+        cell = table.format_cell(name, int(np.argmax(gone))).strip()
         why = f"{cell} is not a {part}" if cell else "the cell is empty"
-        _refuse_cells(gone, columns, name, f"{why}; {hint}")
+        _refuse_cells(gone, table, name, f"{why}; ", hint)
 
 
 def _reduce_to_runs(
-    rows: NDArray[Any], runs: _RunIdentities, columns: Columns, name: str
+    rows: NDArray[Any], runs: _RunIdentities, table: Table, name: str
 ) -> NDArray[Any]:
     """Return one value per run from a column that must be equal in all rows of a run."""
     values = np.empty(len(runs.algorithm), dtype=rows.dtype)
     values[runs.row] = rows
-    _refuse_cells(
-        rows != values[runs.row], columns, name, "differs from another row of the same run"
-    )
+    _refuse_cells(rows != values[runs.row], table, name, "differs from another row of the same run")
     return values
 
 
 def _read_until(
-    columns: Columns, naming: ColumnNaming, runs: _RunIdentities, time: Floats
+    table: Table, columns: Columns, runs: _RunIdentities, time: Floats
 ) -> Floats | None:
     """Return the end of observation of each run, if the table or the caller gives it, else None."""
-    until = naming.until
+    until = columns.until
     if (isinstance(until, str) and until in UNTIL_RULES) or (
-        until is None and "until" not in columns.names
+        until is None and "until" not in table.names
     ):
         return None
     if until is None or isinstance(until, str):
         column = until or "until"
-        _require_columns(columns, ("until", column))
-        rows = columns.read_numbers(column)
+        _require_columns(table, ("until", column))
+        rows = table.read_numbers(column)
         hint = "write until when the run was observed"
-        _refuse_missing_numbers(columns, column, "time", rows, hint)
-        _refuse_cells(~np.isfinite(rows), columns, column, "until must be a finite time")
-        stated = _reduce_to_runs(rows, runs, columns, column)
+        _refuse_missing_numbers(table, column, "time", rows, hint)
+        _refuse_cells(~np.isfinite(rows), table, column, "until must be a finite time")
+        stated = _reduce_to_runs(rows, runs, table, column)
     elif isinstance(until, Real) and np.isfinite(float(until)):
         stated = np.full(len(runs.algorithm), float(until))
     else:
         raise DataError(
-            f"until={until!r}: expected the name of a column, a finite time, 'last' or 'instance'"
+            "expected the name of a column, a finite time, 'last' or 'instance'", until=until
         )
     late = time > stated[runs.row]
     if late.any():
         row = int(np.argmax(late))
         raise DataError(
-            f"column {naming.time!r}, {columns.describe_row(row)}: {time[row]:g} is after the end "
+            f"column {columns.time!r}, {table.describe_row(row)}: {time[row]:g} is after the end "
             f"of the run, until={stated[runs.row[row]]:g}; drop the row or correct until"
         )
     return stated
 
 
-def _read_statuses(
-    columns: Columns, naming: ColumnNaming, runs: _RunIdentities, statuses: Sequence[str]
-) -> NDArray[np.int8]:
-    column = naming.status or "status"
-    if naming.status is None and column not in columns.names:
-        return np.full(len(runs.algorithm), statuses.index("unstated"), dtype=np.int8)
-    _require_columns(columns, ("status", column))
-    codes, names = columns.read_labels(column)
-    known = np.array([statuses.index(n) if n in statuses else -1 for n in names], dtype=np.int8)
+def _read_statuses(table: Table, columns: Columns, runs: _RunIdentities) -> NDArray[np.int8]:
+    column = columns.status or "status"
+    if columns.status is None and column not in table.names:
+        return np.full(len(runs.algorithm), STATUSES.index("unstated"), dtype=np.int8)
+    _require_columns(table, ("status", column))
+    codes, names = table.read_labels(column)
+    known = np.array([STATUSES.index(n) if n in STATUSES else -1 for n in names], dtype=np.int8)
     rows = known[codes]
     if np.any(rows < 0):
         row = int(np.argmax(rows < 0))
         raise DataError(
-            f"column {column!r}, {columns.describe_row(row)}: {names[codes[row]]!r} is not one of "
-            f"{', '.join(statuses)}"
+            f"column {column!r}, {table.describe_row(row)}: {names[codes[row]]!r} is not one of "
+            f"{', '.join(STATUSES)}"
         )
-    return _reduce_to_runs(rows, runs, columns, column)
+    return _reduce_to_runs(rows, runs, table, column)
 
 
 def _deduce_until(
@@ -508,7 +424,12 @@ def _deduce_until(
             f"the table does not say until when each run was observed: the last row of "
             f"{runs.describe_run(run)} is at {flat.last[run]:g}, others there go on to "
             f"{latest[runs.instance[run]]:g}. Assumed for each run: {assumed}. "
-            "Say it with a column 'until', or until='last', until='instance' or until=1e5"
+            "Say it with a column 'until', or ",
+            Argument("until", "last"),
+            ", ",
+            Argument("until", "instance"),
+            " or ",
+            Argument("until", 100_000),
         )
     return until
 
@@ -524,12 +445,14 @@ def _warn_if_wrong_direction(
     if better > 0.9 * rows:
         warn(
             f"no row improves on the first one of its run, and {better:,} of {rows:,} would if the "
-            f"direction were the other one: is direction={direction!r} right?"
+            "direction were the other one: is ",
+            Argument("direction", direction),
+            " right?",
         )
 
 
 def _warn_if_runs_merged(
-    runs: _RunIdentities, run: int, time: Floats, columns: Columns, naming: ColumnNaming
+    runs: _RunIdentities, run: int, time: Floats, table: Table, columns: Columns
 ) -> None:
     """Warn if several runs seem merged: two values at one time, or times that decrease.
 
@@ -545,11 +468,13 @@ def _warn_if_runs_merged(
         run = int(runs.row[np.argmax(decreases & same_run)])
         problem = "goes back in time from row to row"
     if run >= 0:
-        column = find_repetition_column(columns, naming)
+        column = find_repetition_column(table, columns)
         why = f"the column {column!r} does not" if column else "no column does"
-        guess = None if column else guess_repetition_column(map(str, columns.names))
+        guess = None if column else guess_repetition_column(map(str, table.names))
         warn(
             f"{runs.describe_run(run)} {problem}; taken as one run. If these are several runs, a "
-            f"column must distinguish them, and {why}: name it with repetition={guess or '...'!r}, "
-            "or name the columns that make an instance with instance=('...', '...')"
+            f"column must distinguish them, and {why}: name it with ",
+            Argument("repetition", guess or "..."),
+            ", or name the columns that make an instance with ",
+            Argument("instance", ("...", "...")),
         )

@@ -59,7 +59,7 @@ class Losses:
         The quantile is an observed loss: at least this share of the instances lose no more.
         """
         if not 0 <= share <= 1:
-            raise DataError(f"share={share!r}: expected a number from 0 to 1")
+            raise DataError("expected a number from 0 to 1", share=share)
         return self._over_instances(
             lambda known: float(np.sort(known)[max(ceil(share * len(known) - 1e-9) - 1, 0)])
         )
@@ -161,7 +161,7 @@ def losses(
     check_runs(runs, "losses")
     runs = keep_one_value(runs, "losses")
     if measure not in get_args(Measure):
-        raise DataError(f"measure={measure!r}: expected {format_list(get_args(Measure))}")
+        raise DataError(f"expected {format_list(get_args(Measure))}", measure=measure)
     if targets is not None and times is None:
         costs, is_maximized = find_hitting_times(runs, targets).T, False
         when, clock, what = np.asarray(targets.difficulty), targets.unit, "time"

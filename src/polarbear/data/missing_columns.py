@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from polarbear._text import format_count, format_list
-from polarbear.data.columns import Columns
 from polarbear.data.run import NO_DIRECTION
-from polarbear.errors import DataError
+from polarbear.data.table import Table
+from polarbear.errors import Argument, DataError, ReadCall, Text, join_texts
 
 COMMON_COLUMN_NAMES = {
     "algorithm": (
@@ -67,44 +67,43 @@ TIME_COLUMN = re.compile(
 """Names of the columns of a wide table: 100, t=100 or time_100."""
 
 
-def describe_missing_columns(columns: Columns, roles: Iterable[tuple[str, str]]) -> str:
+def describe_missing_columns(table: Table, roles: Iterable[tuple[str, str]]) -> Text:
     """Return which columns a table lacks, and the arguments that name them; "" if none is missing.
 
-    >>> from polarbear.data.columns import to_columns
-    >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
+    >>> from polarbear.data.table import to_table
+    >>> table = to_table({"solver": ["a"], "evals": [1], "x": [2]})
     >>> roles = [("algorithm", "algorithm"), ("time", "time"), ("value", "value")]
-    >>> print(describe_missing_columns(table, roles))
+    >>> from polarbear.errors import render_text
+    >>> print(render_text(describe_missing_columns(table, roles)))
     no columns 'algorithm', 'time', 'value' among solver, evals, x; say which they are with ...
     """
     roles = list(roles)
-    present = set(columns.names)
+    present = set(table.names)
     missing = [(role, name) for role, name in roles if name not in present]
     if not missing:
         return ""
-    names = [str(name) for name in columns.names]
+    names = [str(name) for name in table.names]
     missing_names = ", ".join(repr(name) for _, name in missing)
-    layout = describe_wide_layout(columns, [role for role, _ in missing])
+    layout = describe_wide_layout(table, [role for role, _ in missing])
     if layout:
         return f"no column {missing_names} among {format_list(names)}: {layout}"
-    advice = [f"{role}={name!r}" for role, name in suggest_columns(columns, roles).items()]
-    plural = len(missing) > 1
-    return (
-        f"no column{'s' if plural else ''} {missing_names} among {format_list(names)}; say which "
-        f"{'they are' if plural else 'one it is'} with {', '.join(advice)}"
-    )
+    advice = [Argument(role, name) for role, name in suggest_columns(table, roles).items()]
+    many = len(missing) > 1
+    why = f"no column{'s' if many else ''} {missing_names} among {format_list(names)}; say which "
+    return (why, "they are" if many else "one it is", " with ", join_texts(", ", advice))
 
 
-def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[str, str]:
+def suggest_columns(table: Table, roles: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Suggest arguments that name the missing columns; "..." where there is no guess.
 
-    >>> from polarbear.data.columns import to_columns
-    >>> table = to_columns({"solver": ["a"], "evals": [1], "x": [2]})
+    >>> from polarbear.data.table import to_table
+    >>> table = to_table({"solver": ["a"], "evals": [1], "x": [2]})
     >>> suggest_columns(table, [("algorithm", "algorithm"), ("time", "time"), ("value", "value")])
     {'algorithm': 'solver', 'time': 'evals', 'value': '...'}
     """
     taken = {name for _, name in roles}
-    free = [str(name) for name in columns.names if name not in taken]
-    missing = [(role, name) for role, name in roles if name not in set(columns.names)]
+    free = [str(name) for name in table.names if name not in taken]
+    missing = [(role, name) for role, name in roles if name not in set(table.names)]
     guesses = guess_columns(missing, free)
     arguments = {role: guesses.get(role, "...") for role, _ in missing}
     repetition = guess_repetition_column(name for name in free if name not in guesses.values())
@@ -115,52 +114,54 @@ def suggest_columns(columns: Columns, roles: Sequence[tuple[str, str]]) -> dict[
 
 def describe_gaps(
     direction: str | None, missing: str, n_incomplete: int
-) -> tuple[list[str], dict[str, str]]:
+) -> tuple[list[Text], dict[str, str]]:
     """Return messages on a missing direction or missing cells, and arguments that repair both.
 
     >>> describe_gaps(None, "error", 2)[1]
     {'direction': 'minimize', 'missing': 'drop'}
     """
-    gaps, arguments = list[str](), dict[str, str]()
+    gaps, arguments = list[Text](), dict[str, str]()
     if direction is None:
         gaps.append(NO_DIRECTION)
         arguments["direction"] = "minimize"
     if n_incomplete and missing == "error":
         rows = format_count(n_incomplete, "row")
-        gaps.append(f"{rows} without a time or a value: leave out such rows with missing='drop'")
+        drop = Argument("missing", "drop")
+        gaps.append((f"{rows} without a time or a value: leave out such rows with ", drop))
         arguments["missing"] = "drop"
     return gaps, arguments
 
 
-def count_incomplete(columns: Columns, roles: Sequence[tuple[str, str]]) -> int:
+def count_incomplete(table: Table, roles: Sequence[tuple[str, str]]) -> int:
     """Count the rows without a time or a value, in the given or guessed columns.
 
     Runs of a table with a column of statuses may lack values, so its rows are not counted.
     """
-    if "status" in columns.names:
+    if "status" in table.names:
         return 0
     numeric = [(role, name) for role, name in roles if role in ("time", "value")]
     incomplete = np.zeros(0, dtype=bool)
-    for name in guess_columns(numeric, [str(name) for name in columns.names]).values():
-        if _is_numeric(columns, name):
-            empty = np.isnan(columns.read_numbers(name))
+    for name in guess_columns(numeric, [str(name) for name in table.names]).values():
+        if _is_numeric(table, name):
+            empty = np.isnan(table.read_numbers(name))
             incomplete = empty | incomplete if len(incomplete) else empty
     return int(incomplete.sum())
 
 
-def format_call(data: str, given: Mapping[str, Any], suggested: Mapping[str, Any]) -> str:
+def suggest_call(source: str, given: Mapping[str, Any], missing: Mapping[str, Any]) -> Text:
     """Return a corrected call of ``read``, if several arguments must be added to it; else "".
 
-    >>> print(format_call("'a.csv'", {}, {"time": "fe", "direction": "minimize"}))
+    >>> from polarbear.errors import render_text
+    >>> print(render_text(suggest_call("'a.csv'", {}, {"time": "fe", "direction": "minimize"})))
     <BLANKLINE>
     All of it at once:
       pb.read('a.csv', time='fe', direction='minimize')
     """
-    if len(suggested) < 2 or {"direction", "missing"}.isdisjoint(suggested):
+    if len(missing) < 2 or {"direction", "missing"}.isdisjoint(missing):
         return ""
-    arguments = {**given, **suggested}.items()
-    formatted = [f"{name}={value!r}" for name, value in arguments if value is not None]
-    return f"\nAll of it at once:\n  pb.read({', '.join([data, *formatted])})"
+    kept = [Argument(*one) for one in given.items() if one[1] is not None]
+    added = [Argument(*one) for one in missing.items()]
+    return ("\nAll of it at once:\n  ", ReadCall(source, tuple(kept), tuple(added)))
 
 
 def guess_repetition_column(names: Iterable[str]) -> str | None:
@@ -199,11 +200,11 @@ def guess_columns(roles: Sequence[tuple[str, str]], names: Sequence[str]) -> dic
     return guesses
 
 
-def describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
+def describe_wide_layout(table: Table, missing: Sequence[str]) -> str:
     """Return how to reshape a table with one column per algorithm or time; "" if it is long."""
     if "value" not in missing:
         return ""
-    names = [str(name) for name in columns.names]
+    names = [str(name) for name in table.names]
     known = guess_columns([(role, role) for role in COMMON_COLUMN_NAMES], names)
     rest = [name for name in names if name not in known.values()]
     timed = [name for name in rest if TIME_COLUMN.fullmatch(name)]
@@ -215,7 +216,7 @@ def describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
         role = "algorithm"
     else:
         return ""
-    if not all(_is_numeric(columns, name) for name in rest[:MAX_GUESSED_COLUMNS]):
+    if not all(_is_numeric(table, name) for name in rest[:MAX_GUESSED_COLUMNS]):
         return ""
     kept = [name for name in names if name in known.values()]
     melt = f'frame.melt({kept}, var_name="{role}", value_name="value")'.replace("'", '"')
@@ -225,9 +226,9 @@ def describe_wide_layout(columns: Columns, missing: Sequence[str]) -> str:
     )
 
 
-def _is_numeric(columns: Columns, name: str) -> bool:
+def _is_numeric(table: Table, name: str) -> bool:
     try:
-        columns.read_numbers(name)
+        table.read_numbers(name)
     except DataError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Parquet files through pyarrow: ``ParquetColumns`` reads them, ``write_parquet`` writes them."""
+"""Parquet files through pyarrow: ``ParquetTable`` reads them, ``write_parquet`` writes them."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.columns import Labels, check_labels, to_floats
 from polarbear.data.names import to_name
+from polarbear.data.table import Labels, check_labels, to_floats
 from polarbear.errors import DataError, require
 
 _METADATA_KEY, _FORMAT_VERSION = "polarbear", 1
 
 
-class ParquetColumns:
+class ParquetTable:
     """The columns of a Parquet file; each call reads one column from the file.
 
     One column at a time keeps the peak memory near the size of the result, and names are read

@@ -485,11 +485,11 @@ def rank(
         times, first_time = grid.from_runs(runs), grid.find_first_time(runs)
     elif np.ndim(times) == 0:
         raise DataError(
-            f"times={times!r}: expected a list of times; grid.from_runs(runs, n) chooses n times"
+            "expected a list of times; grid.from_runs(runs, n) chooses n times", times=times
         )
     times = grid.check_times(times)
     if top is not None and not (isinstance(top, int) and top >= 1):
-        raise DataError(f"top={top!r}: expected a whole number of at least 1")
+        raise DataError("expected a whole number of at least 1", top=top)
     comparisons = form_comparisons(runs, in_turn=unit == "instance")
     weight = _instance_weights(runs, weights)[comparisons.instance]
     instances, instance, data = runs.instances, comparisons.instance, runs.instance_data
@@ -533,7 +533,7 @@ def rank(
 def check_ties(ties: str) -> None:
     """Raise ``DataError`` unless ``ties`` is the name of a treatment of ties."""
     if ties not in ("unordered", "averaged"):
-        raise DataError(f"ties={ties!r}: expected 'unordered' or 'averaged'")
+        raise DataError("expected 'unordered' or 'averaged'", ties=ties)
 
 
 class _Comparisons(NamedTuple):

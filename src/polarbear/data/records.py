@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count
-from polarbear.data.columns import Labels
 from polarbear.data.names import Codes, to_name
 from polarbear.data.run import STATUSES, Run, are_valid_trajectories
+from polarbear.data.table import Labels
 
 
 class RunColumns(NamedTuple):

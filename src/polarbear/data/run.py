@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear.data.names import check_name, to_name
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError
 
 Floats = NDArray[np.float64]
 
@@ -34,10 +34,9 @@ Direction = Literal["minimize", "maximize"]
 Directions = Direction | Sequence[Direction]
 """One direction, or one for each of several values."""
 
-NO_DIRECTION = (
-    "nothing says whether small or large values are good: "
-    "pass direction='minimize' or direction='maximize'"
-)
+SAY_DIRECTION = (Argument("direction", "minimize"), " or ", Argument("direction", "maximize"))
+
+NO_DIRECTION = ("nothing says whether small or large values are good: pass ", SAY_DIRECTION)
 
 
 class Status(StrEnum):

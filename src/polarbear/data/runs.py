@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_count, format_list, format_range, render_card
 from polarbear.data import parquet
-from polarbear.data.columns import Columns, Labels, make_frame, to_columns, write_csv
+from polarbear.data.columns import ColumnOptions, Columns
 from polarbear.data.instance_data import (
     InstanceData,
     describe_instance_data,
@@ -23,8 +23,6 @@ from polarbear.data.instance_data import (
 )
 from polarbear.data.levels import Levels, WithLevels, encode_records, join_levels
 from polarbear.data.long_table import (
-    ColumnNaming,
-    ColumnRoles,
     read_long_table,
 )
 from polarbear.data.names import Codes, find_indices, renumber_names
@@ -42,6 +40,7 @@ from polarbear.data.run import (
 )
 from polarbear.data.run_ends import Ended, RunEnds, decide_ends, describe_unstated, format_counts
 from polarbear.data.side_by_side import join_side_by_side
+from polarbear.data.table import Labels, Table, make_frame, to_table, write_csv
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
 from polarbear.errors import DataError
 
@@ -140,7 +139,7 @@ class Runs(WithLevels):
         direction: Directions,
         clock: str = "time",
         ended: Ended | None = None,
-        **columns: Unpack[ColumnRoles],
+        **columns: Unpack[ColumnOptions],
     ) -> Self:
         """Make runs from a long table: one row per observation of a run, in any order.
 
@@ -151,47 +150,25 @@ class Runs(WithLevels):
             names to values.
         direction
             Whether small ("minimize") or large ("maximize") values are good.
-        algorithm, instance, repetition, time, value, status
-            The names of the columns. Several columns can make an instance:
-            ``instance=("function", "dimension")``. Several value columns are levels, of which the
-            first that differs decides: ``value=("hard", "soft")``. Without ``repetition`` a column
-            "repetition" or "seed" is taken if there is one; without ``status`` a column "status"
-            (see :class:`Status`).
         ended
             How runs ended whose status is not stated: "cut" (unknown after their end), or
             "finished" (by themselves, with their last value for ever). By default the data decide
             what they can: see :attr:`ended`.
-        until
-            Until when each run was observed: the name of a column, one number for all runs,
-            "last" (until its last row), or "instance" (until the latest row on its instance).
-            By default a column "until" if there is one. Else "last" if some rows improve
-            nothing and "instance" if all do, with a warning where this makes a difference.
-        missing
-            Rows that lack a time or a value raise an error ("error"), or are left out ("drop"). A
-            run without any other row stays. A run whose status is a failure may lack its value.
-        violation
-            A column with violations of constraints, 0 where all hold. Feasible solutions rank by
-            value, before all infeasible ones, which rank by violation.
-        chosen_by
-            A column by which the run chooses its solution, such as a validation error. At each time
-            the run has the ``value`` of the row with the best choice so far.
-        best_so_far
-            Whether a run has the best of its values so far. Else it has its latest value, as is
-            right for returns of learning agents and for noisy values.
         clock
             The unit of time: "evaluations", "seconds", ...
+        columns
+            The names of the columns, and how rows are read: fields of
+            :class:`polarbear.readers.Columns`, such as ``time="evals"`` or ``missing="drop"``.
         """
-        for name in columns.keys() - ColumnRoles.__annotations__.keys():
-            raise TypeError(f"from_frame() got an unexpected keyword argument {name!r}")
-        naming = ColumnNaming(**columns)
-        runs = cls.from_columns(to_columns(frame), naming, direction=direction, clock=clock)
+        table = to_table(frame)
+        runs = cls.from_table(table, Columns(**columns), direction=direction, clock=clock)
         return runs if ended is None else runs.read_as(ended)
 
     @classmethod
-    def from_columns(
+    def from_table(
         cls,
+        table: Table,
         columns: Columns,
-        naming: ColumnNaming,
         *,
         direction: Directions,
         clock: str = "time",
@@ -203,13 +180,13 @@ class Runs(WithLevels):
         so there is no warning where they look like several.
 
         >>> table = {"algorithm": ["a"], "instance": ["x"], "time": [1], "value": [2.0]}
-        >>> len(Runs.from_columns(to_columns(table), ColumnNaming(until=9), direction="minimize"))
+        >>> len(Runs.from_table(to_table(table), Columns(until=9), direction="minimize"))
         1
         """
         arrays, own_direction, levels = read_long_table(
-            columns, naming, direction, STATUSES, surely_runs=surely_runs
+            table, columns, direction, surely_runs=surely_runs
         )
-        best_so_far = naming.best_so_far and naming.chosen_by is None
+        best_so_far = columns.best_so_far and columns.chosen_by is None
         runs = cls(*arrays, own_direction, clock, best_so_far=best_so_far)
         return runs._with_levels(levels)
 
@@ -461,7 +438,7 @@ class Runs(WithLevels):
         <Status.FINISHED: 'finished'>
         """
         if ended not in ("cut", "finished"):
-            raise DataError(f"ended={ended!r}: expected 'cut' or 'finished'")
+            raise DataError("expected 'cut' or 'finished'", ended=ended)
         unstated = self.status == STATUSES.index(Status.UNSTATED)
         code = np.int8(STATUSES.index(Status(ended)))
         bounds = None if self.bounds is None else self.bounds.read_as(ended)
@@ -657,23 +634,23 @@ class Runs(WithLevels):
         """Make runs from a Parquet file with a long table, given as a path or an open file.
 
         A file written by :meth:`to_parquet` stores its direction and clock. For others give
-        ``direction``, and the names of columns as in :meth:`from_frame`.
+        ``direction``, and ``columns`` as in :meth:`from_frame`.
         """
-        is_open = isinstance(path, parquet.ParquetColumns)
-        file = path if is_open else parquet.ParquetColumns(path)
+        is_open = isinstance(path, parquet.ParquetTable)
+        file = path if is_open else parquet.ParquetTable(path)
         stored = cast(Direction | None, file.metadata.get("direction"))
         for name in {"value", "best_so_far"} & file.metadata.keys():
             columns.setdefault(name, file.metadata[name])
         if direction and stored and direction != stored:
             raise DataError(
-                f"direction={direction!r}: the file was written with direction={stored!r}; "
-                "leave the argument out"
+                f"the file was written with direction={stored!r}; leave the argument out",
+                direction=direction,
             )
         direction = direction or stored
         if direction is None:
             raise DataError(NO_DIRECTION)
         clock = clock or str(file.metadata.get("clock", "time"))
-        runs = cls.from_columns(file, ColumnNaming(**columns), direction=direction, clock=clock)
+        runs = cls.from_table(file, Columns(**columns), direction=direction, clock=clock)
         runs = replace(runs, stated_order=str(file.metadata.get("stated_order", "")))
         data = file.metadata.get("instance_data")
         return runs.with_instance_data(data) if isinstance(data, dict) else runs

@@ -103,7 +103,7 @@ def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
     """
     levels = grid.check_times(shares)
     if levels[-1] > 100:
-        raise DataError(f"shares={levels[-1]:g}: expected percentages from 0 to 100")
+        raise DataError("expected percentages from 0 to 100", shares=levels[-1])
     times = grid.from_runs(runs, SPACED_TIMES)
     sign = sign_of(runs.direction)
     all_costs = sign * runs.at(times)

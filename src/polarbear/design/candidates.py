@@ -91,7 +91,7 @@ def _encode(value: object) -> str:
     try:
         return json.dumps(value, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise DataError(f"candidate={value!r}: expected a text or JSON values ({error})") from None
+        raise DataError(f"expected a text or JSON values ({error})", candidate=value) from None
 
 
 def load_code(text: str) -> dict[str, Any]:

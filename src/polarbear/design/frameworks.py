@@ -50,7 +50,7 @@ def judge_proposals(
     """
     for name, number in (("n_evaluators", n_evaluators), ("patience", patience)):
         if number is not None and number < 1:
-            raise DataError(f"{name}={number}: expected a number of at least 1")
+            raise DataError("expected a number of at least 1", **{name: number})
     judgements: list[Judgement] = []
     with ThreadPoolExecutor(n_evaluators) as pool:
         while len(judgements) < n_candidates and not _is_stable(judgements, patience):

@@ -134,8 +134,7 @@ class Judge:
     ) -> None:
         if not callable(make_solver):
             raise SolverError(
-                f"make_solver={make_solver!r}: expected a function that makes a solver from a "
-                "candidate"
+                "expected a function that makes a solver from a candidate", make_solver=make_solver
             )
         limits = Limits() if limits is None else limits
         if limits.environment is None:

@@ -88,7 +88,7 @@ def cross_fit(
         family = find_attribute(rankings.instance_data, groups)
         n_folds = min(FOLDS, len(np.unique(family)))
         if n_folds < 2:
-            raise DataError(f"groups={groups!r}: expected at least two groups, got one")
+            raise DataError("expected at least two groups, got one", groups=groups)
         folds = model_selection.GroupKFold(n_folds).split(x, groups=family)
     predicted = np.empty(y.shape)
     for train, test in folds:

@@ -32,7 +32,7 @@ def check_certainty(certainty: float) -> None:
     """Raise DataError for a certainty up to 1/2, where two algorithms could dominate each other."""
     if not (isinstance(certainty, Real) and 0.5 < certainty <= 1):
         raise DataError(
-            f"certainty={certainty!r}: expected a probability between 0.5 and 1, such as 0.95"
+            "expected a probability between 0.5 and 1, such as 0.95", certainty=certainty
         )
 
 

@@ -18,11 +18,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from polarbear._text import format_count, format_list, format_range, name_point
-from polarbear.data.long_table import ColumnNaming
+from polarbear.data.columns import Columns
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs, check_runs
-from polarbear.errors import DataError, FitWarning, warn
+from polarbear.errors import Argument, DataError, DataWarning, FitWarning, Text, warn
 from polarbear.inference.counted import count_posterior
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
 from polarbear.inference.instance_posterior import InstancePosterior
@@ -50,8 +50,11 @@ PRIOR_ONLY = "the prior alone speaks; are these times of the data?"
 RANKING_OPTIONS = ("abs_tol", "rel_tol", "targets", "ties", "top", "weights")
 """Options of :func:`rank` that a race has, and that are sometimes passed to ``fit``."""
 
-READING_OPTIONS = ("direction", "clock", "ended", *(one.name for one in fields(ColumnNaming)))
+READING_OPTIONS = ("direction", "clock", "ended", *(one.name for one in fields(Columns)))
 """Options of :func:`read` and :meth:`Runs.from_frame` that are sometimes passed to ``fit``."""
+
+CHOOSE_TIMES = "times=pb.grid.from_runs(runs, {})"
+"""How Python passes the first or the last time."""
 
 START_TEST_LEVEL = 0.01
 """The level of the test for differences between algorithms at the first times of a grid."""
@@ -271,7 +274,7 @@ def _complete_diagnostics(
         problems = (_describe_groups(rankings, groups), *diagnostics.problems)
         diagnostics = replace(diagnostics, problems=problems)
     if not diagnostics.trusted:
-        warn(f"do not trust this posterior: {'; '.join(diagnostics.problems)}", FitWarning)
+        warn(f"do not trust this posterior: {'; '.join(diagnostics.problems)}", category=FitWarning)
     return diagnostics
 
 
@@ -295,9 +298,9 @@ def _reject_misplaced(function: str, options: Mapping[str, Any]) -> None:
         for names, argument in ((RANGE_STARTS, "start"), (RANGE_STOPS, "stop")):
             if name in names and isinstance(value, int | float):
                 raise DataError(
-                    f"{function} has no {name}={value!r}: for a range of times pass "
-                    f"times=pb.grid.from_runs(runs, {argument}={value!r}), which takes start= and "
-                    "stop="
+                    f"{function} has no {name}={value!r}: for a range of times pass ",
+                    Argument(argument, value, CHOOSE_TIMES),
+                    ", which takes start= and stop=",
                 )
         if name in RANKING_OPTIONS:
             raise DataError(
@@ -313,7 +316,7 @@ def _reject_misplaced(function: str, options: Mapping[str, Any]) -> None:
 def _check_evidence(evidence: str | None) -> str:
     """Return the unit of evidence, "instances" by default; DataError for an unknown unit."""
     if evidence not in (None, "instances", "rankings"):
-        raise DataError(f"evidence={evidence!r}: expected 'instances' or 'rankings'")
+        raise DataError("expected 'instances' or 'rankings'", evidence=evidence)
     return evidence or "instances"
 
 
@@ -359,8 +362,9 @@ def warn_of_undecided_start(rankings: Rankings) -> None:
     warn(
         f"the times start where no algorithm differs clearly from the others: {first} of "
         f"{len(differs)}, {format_range(start, stop, rankings.clock)}. None is dominated there, so "
-        f"all stay in the anytime Pareto set. Start later with times=pb.grid.from_runs(runs, "
-        f"start={rankings.times[first]:.7g}), if these times do not matter to you"
+        "all stay in the anytime Pareto set. Start later with ",
+        Argument("start", _shorten(rankings.times[first]), CHOOSE_TIMES),
+        ", if these times do not matter to you",
     )
 
 
@@ -391,7 +395,7 @@ def _has_differences(rankings: Rankings) -> NDArray[np.bool_]:
 def load_engine(method: str) -> Engine:
     """Import the engine of a method; DataError if there is no such method."""
     if method not in ENGINES:
-        raise DataError(f"method={method!r}: expected one of {', '.join(ENGINES)}")
+        raise DataError(f"expected one of {', '.join(ENGINES)}", method=method)
     module, name = ENGINES[method]
     return getattr(import_module(module), name)
 
@@ -494,6 +498,15 @@ def _warn_of_unknown_times(rankings: Rankings) -> None:
             warn(f"nothing is known of {name} at {where}: the prior alone decides there")
 
 
+def _shorten(time: float) -> float:
+    """Return a time as a user would type it: a whole number without a decimal point."""
+    return int(time) if float(time).is_integer() else float(time)
+
+
+class FewInstances(DataWarning):
+    """Some times rest on far fewer instances than others."""
+
+
 def _warn_of_few_instances(rankings: Rankings) -> None:
     """Warn of times with far fewer instances than others, for instance after cut-offs."""
     comparison = np.repeat(np.arange(len(rankings.instance)), np.diff(rankings.offset))
@@ -506,12 +519,14 @@ def _warn_of_few_instances(rankings: Rankings) -> None:
     if not few.any():
         return
     at, before = rankings.times[few], rankings.times[: int(np.argmax(few))]
-    remedy = ""
+    remedy: Text = ""
     if np.count_nonzero(before) > 1 and name_point(rankings.clock) == "time":
-        remedy = f": leave them out with times=pb.grid.from_runs(runs, stop={before[-1]:.12g})"
+        remedy = (": leave them out with ", Argument("stop", _shorten(before[-1]), CHOOSE_TIMES))
     warn(
         f"at {format_count(len(at), 'time')} "
         f"({format_range(float(at[0]), float(at[-1]), rankings.clock)}) the "
         f"verdict rests on {format_count(int(n_instances[few].min()), 'instance')}, elsewhere on "
-        f"up to {n_instances.max():,}{remedy}"
+        f"up to {n_instances.max():,}",
+        remedy,
+        category=FewInstances,
     )

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import escape_text, format_count, format_list, format_range, format_share
-from polarbear.data.columns import to_columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import Basis, ClassBasis, Located, draw_utilities
 from polarbear.data.names import find_indices, to_name
 from polarbear.data.run_ends import RunEnds
+from polarbear.data.table import to_table
 from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.posterior import Evidence, Posterior
@@ -181,7 +181,7 @@ class InstancePosterior(FrozenRecord):
         weights = counts if weights is None else {to_name(k): w for k, w in weights.items()}
         share = np.array(list(weights.values()), dtype=float)
         if not (np.all(share >= 0) and share.sum() > 0):
-            raise DataError(f"weights={weights!r}: expected numbers that are not negative")
+            raise DataError("expected numbers that are not negative", weights=weights)
         if self.scores is None:
             return self.basis.locate({self.basis.names[0]: list(weights)}), share
         new = [repr(name) for name in weights if name not in counts]
@@ -204,7 +204,7 @@ class InstancePosterior(FrozenRecord):
         >>> posterior.predict({"size": [3, 20]}).prob_first.shape     # instances, times, algorithms
         (2, 1, 2)
         """
-        source = to_columns(table)
+        source = to_table(table)
         classes = self.basis.names if isinstance(self.basis, ClassBasis) else ()
         names = self._with_features_of_scores(self.basis.names)
         columns: dict[str, Any] = {

@@ -20,10 +20,10 @@ from polarbear._text import (
     name_point,
     render_card,
 )
-from polarbear.data.columns import make_frame
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.data.run_ends import RunEnds, format_counts, sum_counts
+from polarbear.data.table import make_frame
 from polarbear.errors import DataError, require
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.dominance import (
@@ -600,7 +600,7 @@ class Posterior(FrozenRecord):
     def _alike(self, epsilon: float) -> Floats:
         """Return P(win probability within epsilon of 1/2) of all pairs at each time."""
         if not 0 <= epsilon < 0.5:
-            raise DataError(f"epsilon={epsilon!r}: expected at least 0 and below 0.5")
+            raise DataError("expected at least 0 and below 0.5", epsilon=epsilon)
         latest = vars(self).get("_latest_alike")  # verdicts and tables of pairs ask for the same
         if latest is None or latest[0] != epsilon:
             if self.wins is None:
@@ -629,9 +629,7 @@ class Posterior(FrozenRecord):
     def _chances(self, margin: float, width: float) -> Chances:
         """Return P(row replaces column), and P(worth running), from the draws."""
         if not (0 <= margin < 0.5 and 0 <= width < 1):
-            raise DataError(
-                f"margin={margin!r}, width={width!r}: expected at least 0, and below 0.5 and 1"
-            )
+            raise DataError("expected at least 0, and below 0.5 and 1", margin=margin, width=width)
         if not (margin or width):
             no_ties = np.zeros((len(self.algorithms),) * 2)
             return Chances(self.algorithms, self._everywhere, no_ties, self._is_undominated)
@@ -684,7 +682,7 @@ class Posterior(FrozenRecord):
         """Return a matrix: true where row dominates column with the given certainty."""
         check_certainty(certainty)
         if elimination not in ("joint", "pointwise"):
-            raise DataError(f"elimination={elimination!r}: expected 'joint' or 'pointwise'")
+            raise DataError("expected 'joint' or 'pointwise'", elimination=elimination)
         return dominates(self._ahead, self._everywhere, certainty, elimination)
 
     def _prob_dominates(self, elimination: Elimination) -> Floats:
@@ -704,4 +702,4 @@ class Posterior(FrozenRecord):
 def _check_level(level: float) -> None:
     """Raise DataError unless the level of a credible interval is a probability."""
     if not 0 < level < 1:
-        raise DataError(f"level={level!r}: expected a probability between 0 and 1")
+        raise DataError("expected a probability between 0 and 1", level=level)

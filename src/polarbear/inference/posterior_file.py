@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.array_files import read_arrays, write_arrays
 from polarbear.data.run import Status
 from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
-from polarbear.inference.archive import read_arrays, write_arrays
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.pair_probabilities import Mixture
 
@@ -49,13 +49,7 @@ def _pack(posterior: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     diagnostics = posterior.diagnostics
     header = {
         "algorithms": list(posterior.algorithms),
-        "clock": posterior.clock,
-        "prior": posterior.prior,
-        "method": posterior.method,
-        "chains": posterior.chains,
-        "independent": posterior.independent,
-        "evidence": posterior.evidence,
-        "instances": posterior.instances,
+        **{name: getattr(posterior, name) for name in HEADER_TYPES},
         "ends": [one._asdict() for one in posterior.ends],
         "hyper": list(posterior.hyper),
         "diagnostics": {

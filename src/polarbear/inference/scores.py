@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import to_columns
 from polarbear.data.instance_data import find_attribute, join_table
 from polarbear.data.rankings import Rankings
+from polarbear.data.table import to_table
 from polarbear.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -70,7 +70,7 @@ class Scores:
     @classmethod
     def from_table(cls, table: object, rankings: Rankings) -> "Scores":
         """Read a table with a row for each instance and a column for each algorithm."""
-        data = join_table(to_columns(table), "instance", rankings.instances)
+        data = join_table(to_table(table), "instance", rankings.instances)
         columns = [find_attribute(data, name) for name in rankings.algorithms]
         values = np.stack(columns, axis=1)
         if values.dtype.kind != "f" or not np.all(np.isfinite(values)):

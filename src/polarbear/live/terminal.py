@@ -8,7 +8,7 @@ import signal
 import time
 import warnings
 from collections import deque
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, NamedTuple, Self
 
 from polarbear._text import (
@@ -107,13 +107,8 @@ class Screen:
         warnings.showwarning = self._on_warning
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._warning_filter.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._warning_filter.__exit__(None, None, None)
         if hasattr(signal, "SIGWINCH"):
             signal.signal(signal.SIGWINCH, self._previous_handler)
         self._live.stop()

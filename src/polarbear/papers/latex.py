@@ -163,8 +163,7 @@ def _choose_times(rated: RatedAlgorithms, at: ArrayLike | None) -> dict[float, i
     is_inside = (wanted >= times[0] * (1 - 1e-9)) & (wanted <= times[-1] * (1 + 1e-9))
     if not len(wanted) or not is_inside.all():
         raise DataError(
-            f"at={at!r}: expected times from {times[0]:g} to {times[-1]:g}, at which there are "
-            "ratings"
+            f"expected times from {times[0]:g} to {times[-1]:g}, at which there are ratings", at=at
         )
     wanted = np.unique(wanted)
     indices = np.searchsorted(times, wanted * (1 + 1e-9), side="right") - 1

@@ -174,7 +174,7 @@ def describe_methods(
 def refuse_certainty(certainty: float | None) -> None:
     """Raise ``DataError`` if a certainty is given for a race, which has its own."""
     if certainty is not None:
-        raise DataError(f"certainty={certainty!r}: a race has its own; leave it out")
+        raise DataError("a race has its own; leave it out", certainty=certainty)
 
 
 def _describe_analysis(posterior: Posterior, certainty: float, margin: float, width: float) -> str:

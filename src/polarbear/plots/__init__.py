@@ -37,6 +37,7 @@ from polarbear.plots.rating_curves import RatingCurves, rating_panels, ratings, 
 from polarbear.plots.reliability import CalibrationCurve, calibration, calibration_data
 from polarbear.plots.ribbon_figure import ribbon, ribbon_data
 from polarbear.plots.run_allocation import Allocation, allocation, allocation_data
+from polarbear.plots.time_values import TimeValues, time_values, time_values_data
 from polarbear.plots.values import Values, values, values_data
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "RatingCurves",
     "Ribbon",
     "Style",
+    "TimeValues",
     "Values",
     "allocation",
     "allocation_data",
@@ -93,6 +95,8 @@ __all__ = [
     "ribbon_data",
     "save_figure",
     "set_colours",
+    "time_values",
+    "time_values_data",
     "values",
     "values_data",
 ]

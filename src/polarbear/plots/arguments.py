@@ -61,7 +61,7 @@ def find_nearest_time(times: Floats, time: float, clock: str) -> int:
     """Return the index of the element of ``times`` that is nearest to ``time``."""
     if not times[0] <= time <= times[-1]:
         raise DataError(
-            f"time={time:,g}: expected a time in the posterior's range, "
-            f"{format_range(times[0], times[-1], clock)}"
+            f"expected a time in the posterior's range, {format_range(times[0], times[-1], clock)}",
+            time=time,
         )
     return int(np.argmin(np.abs(times - time)))

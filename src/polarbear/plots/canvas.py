@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from polarbear._text import choose_precision, format_range, format_time
+from polarbear._text import capitalise, choose_precision, format_range, format_time
 from polarbear.data.colours import TEXT_COLOUR, Cast, Style
 from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError, require
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 else:
     Axes = Any
 
-Columns = Literal[1, 2]
+OneOrTwo = Literal[1, 2]
 TimeScale = Literal["auto", "log", "linear"]
 
 COLUMN_WIDTH_INCHES = {1: 3.4, 2: 7.0}
@@ -42,14 +42,14 @@ CLOCK_LABELS = {
 }
 
 
-def figsize(columns: Columns = 1, height: float | None = None) -> tuple[float, float]:
+def figsize(columns: OneOrTwo = 1, height: float | None = None) -> tuple[float, float]:
     """Return width and height in inches of a figure for one or two columns of a paper.
 
     >>> figsize(), figsize(2, height=3.0)
     ((3.4, 2.4), (7.0, 3.0))
     """
     if columns not in COLUMN_WIDTH_INCHES:
-        raise DataError(f"columns={columns!r}: expected 1 or 2, the columns of a paper")
+        raise DataError("expected 1 or 2, the columns of a paper", columns=columns)
     return COLUMN_WIDTH_INCHES[columns], {1: 2.4, 2: 3.2}[columns] if height is None else height
 
 
@@ -91,7 +91,7 @@ def _load_embedding() -> Any:
     return import_module("polarbear.plots.embedding")
 
 
-def prepare_axes(ax: Any, columns: Columns, height: float | None = None) -> Axes:
+def prepare_axes(ax: Any, columns: OneOrTwo, height: float | None = None) -> Axes:
     """Return the axes to draw on: those given, or new ones in a new figure."""
     pyplot = require("matplotlib.pyplot", extra="plots")
     if ax is not None and not hasattr(ax, "spines"):
@@ -106,7 +106,7 @@ def prepare_axes(ax: Any, columns: Columns, height: float | None = None) -> Axes
     return _set_axes_style(ax)
 
 
-def prepare_panels(n_rows: int, n_columns: int, columns: Columns, height: float) -> list[Axes]:
+def prepare_panels(n_rows: int, n_columns: int, columns: OneOrTwo, height: float) -> list[Axes]:
     """Return new axes with common scales in a new figure, row by row."""
     figure = _load_embedding().PaperFigure
     pyplot = require("matplotlib.pyplot", extra="plots")
@@ -132,7 +132,7 @@ def _set_axes_style(ax: Any) -> Axes:
     return ax
 
 
-def compute_height(rows: int, columns: Columns, each: float = 0.15) -> float:
+def compute_height(rows: int, columns: OneOrTwo, each: float = 0.15) -> float:
     """Return the height in inches of a figure with a number of rows."""
     return max(figsize(columns)[1], 0.75 + each * rows)
 
@@ -140,7 +140,7 @@ def compute_height(rows: int, columns: Columns, each: float = 0.15) -> float:
 def set_time_axis(ax: Axes, times: Floats, clock: str, scale: TimeScale = "auto") -> bool:
     """Label the time axis and choose its scale; return whether the scale is logarithmic."""
     if scale not in ("auto", "log", "linear"):
-        raise DataError(f"time={scale!r}: expected 'auto', 'log' or 'linear'")
+        raise DataError("expected 'auto', 'log' or 'linear'", time=scale)
     first, last = float(times[0]), float(times[-1])
     if scale == "log" and not first > 0:
         raise DataError(
@@ -183,7 +183,7 @@ def set_log_ticks(axis: Any, first: float, last: float) -> None:
 
 def format_clock(clock: str) -> str:
     """Return the label of the time axis for a clock."""
-    return CLOCK_LABELS.get(clock, clock[:1].upper() + clock[1:])
+    return CLOCK_LABELS.get(clock, capitalise(clock))
 
 
 def describe_time(time: float, clock: str) -> str:

@@ -26,7 +26,7 @@ from polarbear.errors import DataError, require, warn
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     add_colour_bar,
     add_note,
@@ -291,7 +291,7 @@ def aocc_data(
     end = _choose_last_time(runs) if until is None else float(until)
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
-        raise DataError(f"until={end:g}: expected a time above 0 until which some run was observed")
+        raise DataError("expected a time above 0 until which some run was observed", until=end)
     table = _to_improvement_table(runs, scale)
     keep = np.flatnonzero(watched).tolist()
     table = table.filter(polars.col("data_id").is_in(keep))
@@ -482,7 +482,7 @@ def ecdf(
     ax: Axes | None = None,
     *,
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
     **options: Any,
 ) -> Axes:
     """Draw the mean share of a range of values that the runs have attained by each time.
@@ -531,7 +531,7 @@ def _describe_share(data: Ecdf) -> str:
     return f"share of {_format_range(data.scale)}"
 
 
-def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
+def _draw_single_time(data: Ecdf, ax: Axes | None, columns: OneOrTwo) -> Axes:
     """Draw shares at a single time, with a row for each algorithm in place of a curve."""
     ax = prepare_axes(ax, columns, compute_height(len(data.cast.names), columns))
     order = np.argsort(-np.nan_to_num(data.mean[0], nan=-1.0), kind="stable")
@@ -546,7 +546,7 @@ def _draw_single_time(data: Ecdf, ax: Axes | None, columns: Columns) -> Axes:
 
 
 def aocc(
-    source: Runs | Aocc, ax: Axes | None = None, *, columns: Columns = 1, **options: Any
+    source: Runs | Aocc, ax: Axes | None = None, *, columns: OneOrTwo = 1, **options: Any
 ) -> Axes:
     """Draw the area over the convergence curve, with a point for each run and the mean.
 
@@ -583,7 +583,7 @@ def eaf_difference(
     ax: Axes | None = None,
     *,
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw where one of two algorithms attains values by a time more often than the other.
 

@@ -18,7 +18,7 @@ from polarbear.plots.canvas import (
     NOTE_COLOUR,
     TICK_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     add_note,
     compute_cell_edges,
@@ -145,7 +145,7 @@ def crossings(
     certainty: float = 0.95,
     rankings: Rankings | None = None,
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw when each of two algorithms leads, with what probability, and where they cross.
 

@@ -18,7 +18,7 @@ from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     TICK_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     format_name,
     get_line_options,
     get_text_colour,
@@ -156,7 +156,7 @@ def _summarise_round(
     )
 
 
-def evolution(source: Race | Evolution, ax: Axes | None = None, *, columns: Columns = 1) -> Axes:
+def evolution(source: Race | Evolution, ax: Axes | None = None, *, columns: OneOrTwo = 1) -> Axes:
     """Draw the probability that each algorithm is dominated, round by round.
 
     The axis of probabilities is linear up to 0.9 and logarithmic above, as in the paper. A cross

@@ -19,7 +19,7 @@ from polarbear.errors import DataError
 from polarbear.plots.arguments import Floats
 from polarbear.plots.canvas import (
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     add_note,
     format_name,
@@ -180,7 +180,7 @@ def gaps(
     times: ArrayLike | None = None,
     pareto: Collection[str] = (),
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw the mean gap between value and bound of each algorithm over time.
 
@@ -217,7 +217,7 @@ def bounds(
     times: ArrayLike | None = None,
     pareto: Collection[str] = (),
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw the value and the bound of each algorithm on one instance, as two step curves.
 

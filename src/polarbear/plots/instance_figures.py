@@ -20,7 +20,7 @@ from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     TICK_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     add_colour_bar,
     add_note,
     choose_font_size,
@@ -164,7 +164,7 @@ def class_table(
     ax: Axes | None = None,
     *,
     certainty: float = 0.95,
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw P(comes first) of each algorithm in each class at a time, by default the last.
 
@@ -253,7 +253,7 @@ def feature_curve(
     time: float | None = None,
     ax: Axes | None = None,
     *,
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw ratings against a feature at a time, averaged over the other features.
 
@@ -353,7 +353,7 @@ def best_map(
     time: float | None = None,
     over_time: bool = False,
     certainty: float = 0.95,
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw which algorithm is best over two features at a time, or over a feature and time.
 

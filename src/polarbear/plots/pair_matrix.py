@@ -23,7 +23,7 @@ from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     TICK_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     add_colour_bar,
     choose_font_size,
     compute_height,
@@ -130,7 +130,7 @@ def pairs(
     ax: Axes | None = None,
     *,
     certainty: float = 0.95,
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw all pairs as a matrix of P(row ahead of column), at one time or at all times.
 

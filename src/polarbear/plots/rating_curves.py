@@ -17,7 +17,7 @@ from polarbear.plots.canvas import (
     NO_DECISION_MESSAGE,
     TICK_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     add_note,
     compute_height,
@@ -146,7 +146,7 @@ def ratings(
     certainty: float = 0.95,
     highlight: Iterable[str] = (),
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw ratings over time: means, credible bands and, if known, dotted true ratings.
 
@@ -225,7 +225,7 @@ def rating_panels(
     level: float = 0.95,
     certainty: float = 0.95,
     time: TimeScale = "auto",
-    columns: Columns = 2,
+    columns: OneOrTwo = 2,
 ) -> list[Axes]:
     """Draw ratings in small multiples: a panel for each algorithm, the others in grey.
 
@@ -306,7 +306,7 @@ def _explain_marks(ax: Axes, data: RatingCurves) -> None:
     add_note(ax, text)
 
 
-def _draw_single_time(data: RatingCurves, ax: Axes | None, columns: Columns) -> Axes:
+def _draw_single_time(data: RatingCurves, ax: Axes | None, columns: OneOrTwo) -> Axes:
     """Draw ratings at a single time, with a row for each algorithm in place of a curve."""
     ax = prepare_axes(ax, columns, compute_height(len(data.algorithms), columns))
     order = np.argsort(-data.mean[0], kind="stable")

@@ -11,7 +11,7 @@ import numpy as np
 from polarbear.data.colours import TEXT_COLOUR
 from polarbear.data.frozen import FrozenRecord
 from polarbear.plots.arguments import Floats
-from polarbear.plots.canvas import NOTE_COLOUR, TICK_FONT_POINTS, Axes, Columns, prepare_axes
+from polarbear.plots.canvas import NOTE_COLOUR, TICK_FONT_POINTS, Axes, OneOrTwo, prepare_axes
 
 ClaimKind = Literal["ahead", "everywhere"]
 
@@ -108,7 +108,7 @@ def calibration(
     colour: str = TEXT_COLOUR,
     marker: str = "o",
     label: str | None = None,
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw claimed probabilities against shares of true claims, with two standard errors.
 

@@ -21,7 +21,7 @@ from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     TICK_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     compute_layout,
     describe_time,
@@ -70,7 +70,7 @@ def ribbon(
     ax: Axes | None = None,
     *,
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw what to run if you stop here: the leader at each time, and where it changes.
 

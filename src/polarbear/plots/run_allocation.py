@@ -17,7 +17,7 @@ from polarbear.plots.arguments import Floats, Ints, check_race, get_cast
 from polarbear.plots.canvas import (
     NOTE_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     TimeScale,
     add_colour_bar,
     choose_font_size,
@@ -114,7 +114,7 @@ def allocation(
     *,
     times: ArrayLike | None = None,
     time: TimeScale = "auto",
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw the number of instances on which each algorithm was run, and until which time.
 

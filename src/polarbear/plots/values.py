@@ -16,7 +16,7 @@ from polarbear.plots.canvas import (
     NO_DECISION_MESSAGE,
     NOTE_FONT_POINTS,
     Axes,
-    Columns,
+    OneOrTwo,
     add_note,
     choose_font_size,
     compute_height,
@@ -159,7 +159,7 @@ def values(
     *,
     level: float = 0.95,
     certainty: float = 0.95,
-    columns: Columns = 1,
+    columns: OneOrTwo = 1,
 ) -> Axes:
     """Draw the value of each algorithm under a preference, one row each, the best on top.
 

@@ -40,7 +40,7 @@ def scale_times(times: Floats, warp: Warp = "auto") -> Floats:
     array([0. , 0.5, 1. ])
     """
     if warp not in ("auto", "linear", "log"):
-        raise DataError(f"warp={warp!r}: expected 'auto', 'linear' or 'log'")
+        raise DataError("expected 'auto', 'linear' or 'log'", warp=warp)
     if warp == "auto":
         warp = "log" if times[0] > 0 and times[-1] >= MIN_LOG_RATIO * times[0] else "linear"
     if warp == "log":

@@ -43,9 +43,7 @@ def make_prior(given: Prior | str | Mapping[str, Any] | None, **unsaid: Any) -> 
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
     if not hasattr(prior, "hypers"):
-        raise DataError(
-            f"prior={prior!r}: expected a prior such as polarbear.priors.GP(), or its name"
-        )
+        raise DataError("expected a prior such as polarbear.priors.GP(), or its name", prior=prior)
     for name, hyper in prior.hypers().items():
         if not isinstance(hyper, Hyper):
             raise DataError(
@@ -68,7 +66,7 @@ def parse_prior(text: str) -> str | dict[str, Any]:
         make_prior(plain)  # refuses what no prior is
         return plain
     except (SyntaxError, ValueError):
-        raise DataError(f"prior={text!r}: expected a name such as GP, or GP(warp=linear)") from None
+        raise DataError("expected a name such as GP, or GP(warp=linear)", prior=text) from None
 
 
 def _read_node(node: ast.expr) -> Any:
@@ -93,7 +91,7 @@ def _make(
     kind = {known.lower(): kind for known, kind in kinds.items()}.get(name.lower())
     if kind is None:
         raise DataError(
-            f"prior={name!r}: there is none of this name; {suggest_name(name, list(kinds))}"
+            f"there is none of this name; {suggest_name(name, list(kinds))}", prior=name
         )
     own = {one.name for one in fields(kind)}
     arguments = {key: value for key, value in unsaid.items() if key in own}
@@ -104,4 +102,4 @@ def _make(
     try:
         return kind(**arguments)
     except (TypeError, ValueError) as error:
-        raise DataError(f"prior={name}: its arguments are invalid: {error}") from None
+        raise DataError(f"its arguments are invalid: {error}", prior=name) from None

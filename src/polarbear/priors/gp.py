@@ -39,7 +39,7 @@ class _StationaryProcess:
 
     def __post_init__(self) -> None:
         if self.kernel not in BASIS_RULES:
-            raise DataError(f"kernel={self.kernel!r}: expected one of {', '.join(BASIS_RULES)}")
+            raise DataError(f"expected one of {', '.join(BASIS_RULES)}", kernel=self.kernel)
 
     def hypers(self) -> Mapping[str, Hyper]:
         """Return the distributions of the amplitude ``scale`` and the ``length`` scale."""

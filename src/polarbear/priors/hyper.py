@@ -22,7 +22,7 @@ def check_positive(**values: float) -> None:
     """
     for name, value in values.items():
         if not 0 < value < np.inf:
-            raise DataError(f"{name}={value!r}: expected a positive number")
+            raise DataError("expected a positive number", **{name: value})
 
 
 @dataclass(frozen=True)

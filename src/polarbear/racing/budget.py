@@ -110,7 +110,7 @@ def check_fields(record: object, expected: Mapping[str, tuple[bool, str]]) -> No
     """Raise ``DataError`` for the first field of a record that is not what is expected."""
     for name, (is_valid, description) in expected.items():
         if not is_valid:
-            raise DataError(f"{name}={getattr(record, name)!r}: expected {description}")
+            raise DataError(f"expected {description}", **{name: getattr(record, name)})
 
 
 def is_margin(value: object) -> bool:

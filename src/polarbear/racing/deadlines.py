@@ -5,7 +5,7 @@ from datetime import datetime, time, timedelta
 from math import isfinite
 from numbers import Real
 
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError
 
 Deadline = float | str | datetime | time
 
@@ -59,11 +59,11 @@ def parse_deadline(deadline: Deadline, now: float) -> float:
     if isinstance(deadline, time):
         return _find_next_occurrence(deadline, now)
     if isinstance(deadline, bool) or not isinstance(deadline, Real) or not isfinite(deadline):
-        raise DataError(f"deadline={deadline!r}: {_EXPECTED}")
+        raise DataError(_EXPECTED, deadline=deadline)
     if deadline < EARLIEST:
         raise DataError(
-            f'deadline={deadline!r} is a moment in 1970: for a duration write "{deadline:g}s" or '
-            f'"{deadline / 3600:.3g}h" (with quotes), for a Unix time add time.time()'
+            Argument("deadline", deadline),
+            f' is a moment in 1970: for a duration write "{deadline:g}s", else add time.time()',
         )
     return float(deadline)
 
@@ -85,7 +85,7 @@ def _parse_text(text: str, now: float) -> float:
             continue
         if moment is not None:
             return moment
-    raise DataError(f"deadline={text!r}: {_EXPECTED}")
+    raise DataError(_EXPECTED, deadline=text)
 
 
 def _find_next_occurrence(clock: time, now: float) -> float:

@@ -5,10 +5,11 @@ z, which takes
 
     Q = P (z / t)^2 instances.                                                                (1)
 
-t itself has a standard error of 1, which gives the interval of a forecast.
+t itself has a standard error of 1. So the number is computed for several values of t that may be
+the truth, such as those of posterior draws, which gives the interval of a forecast.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -19,11 +20,13 @@ from polarbear.inference.dominance import MAX_CELLS, Floats
 from polarbear.inference.posterior import Posterior
 from polarbear.racing.decisions import Forecast, Pair, pair
 
-MAX_FORECAST_DRAWS = 200
+MIN_FORECAST_DRAWS, MAX_FORECAST_DRAWS = 20, 200
 """The number of posterior draws that a forecast uses."""
 
 SHIFTS = (1.28, 0.0, -1.28)
-"""What is added to each t for the 10 %, 50 % and 90 % quantiles of a forecast."""
+"""What is added to each t for a forecast without a posterior: the quantiles of its error."""
+
+FORECAST_QUANTILES = (0.1, 0.5, 0.9)
 
 
 def count_more(t: Floats, n_instances: Floats, z: Floats | float) -> Floats:
@@ -37,44 +40,51 @@ def count_more(t: Floats, n_instances: Floats, z: Floats | float) -> Floats:
 
 
 class Routes(NamedTuple):
-    """The further instances of each pair (row, column) until one of two ends, at some shift."""
+    """The further instances of each pair (row, column) until one of two ends, for some truth."""
 
     replaced: Floats  # (n, n): row eliminates column
     settled: Floats  # (n, n): the pair is settled, and both stay
 
 
 def forecast_pairs(
-    pairs: Iterable[Pair], names: Sequence[str], find_routes: Callable[[float], Routes]
+    pairs: Iterable[Pair], names: Sequence[str], routes: Iterable[Routes]
 ) -> tuple[Forecast | None, dict[Pair, float]]:
-    """Return the forecast of a race, and how many more instances each open pair takes.
+    """Return the forecast of a race, and the median instances that each open pair takes.
 
-    Pairs without one of the ``names`` are left out. ``find_routes``: returns the routes of these
-    names if a number is added to each t. A pair closes when it is settled, or when one of the two
-    algorithms is eliminated.
+    Pairs without one of the ``names`` are left out. ``routes``: those of these names, for each of
+    several truths. A pair closes when it is settled, or when one of the two is eliminated.
     """
     code = {name: k for k, name in enumerate(names)}
     rated = [(a, b) for a, b in pairs if a in code and b in code]
     if not rated:
         return None, {}
     first, second = np.array([[code[a], code[b]] for a, b in rated]).T
-    looks: list[tuple[float, float, list[float]]] = []
-    for shift in SHIFTS:
-        replaced, settled = find_routes(shift)
+    needed: list[Floats] = []
+    runs: list[float] = []
+    for replaced, settled in routes:
         leaves = replaced.min(axis=0)
-        needed = np.minimum(settled[first, second], np.minimum(leaves[first], leaves[second]))
+        more = np.minimum(settled[first, second], np.minimum(leaves[first], leaves[second]))
         longest = np.zeros(len(leaves))
         for end in (first, second):
-            np.maximum.at(longest, end, needed)
-        looks.append((float(needed.max()), float(longest.sum()), needed.tolist()))
-    low, middle, high = looks
-    quantiles = Forecast((low[0], middle[0], high[0]), (low[1], middle[1], high[1]))
-    return quantiles, {pair(*both): n for both, n in zip(rated, middle[2], strict=True)}
+            np.maximum.at(longest, end, more)
+        needed.append(more)
+        runs.append(float(longest.sum()))
+    forecast = Forecast(_find_quantiles(np.max(needed, axis=1)), _find_quantiles(np.array(runs)))
+    median: list[float] = np.median(needed, axis=0).tolist()
+    return forecast, {pair(*both): more for both, more in zip(rated, median, strict=True)}
+
+
+def _find_quantiles(values: Floats) -> tuple[float, float, float]:
+    """Return the 10 %, 50 % and 90 % quantiles of a forecast, whose values may be infinite."""
+    ordered = np.sort(values)  # np.quantile makes nan of two infinities
+    low, middle, high = (float(ordered[round(q * (len(values) - 1))]) for q in FORECAST_QUANTILES)
+    return low, middle, high
 
 
 class Leads(NamedTuple):
     """The utility lead of each algorithm (row) over each other one (column), by a posterior."""
 
-    mean: Floats  # (T, n, n)
+    utilities: Floats  # (D, T, n): draws
     spread: Floats  # (T, n, n): standard deviations
     instances: Floats  # (T, n, n): on which both have run, at least 1
 
@@ -84,15 +94,15 @@ class Leads(NamedTuple):
     ) -> Self | None:
         """Return the leads at each time, or in the weighted mean; None if these are too many."""
         n, n_times = len(posterior.algorithms), len(posterior.times)
-        if n * n * n_times > MAX_CELLS:
+        n_draws = min(MAX_CELLS // (n_times * n * n // 2), MAX_FORECAST_DRAWS)
+        if n_draws < MIN_FORECAST_DRAWS:
             return None
-        draws = posterior.utilities
-        draws = draws[:: max(1, len(draws) // MAX_FORECAST_DRAWS)]
+        step = max(1, len(posterior.utilities) // n_draws)
+        draws = posterior.utilities[::step].astype(np.float64)
         at = np.ones(n_times, dtype=bool)
         if weights is not None:
             draws, at = np.einsum("dtn,t->dn", draws, weights)[:, None], weights > 0
-        centre = draws.mean(axis=0)
-        apart = np.moveaxis(draws - centre, 0, -1)  # (T, n, D)
+        apart = np.moveaxis(draws - draws.mean(axis=0), 0, -1)  # (T, n, D)
         covariance = apart @ apart.swapaxes(1, 2) / len(draws)
         own = np.diagonal(covariance, axis1=1, axis2=2)
         variance = own[:, :, None] + own[:, None] - 2 * covariance
@@ -105,7 +115,11 @@ class Leads(NamedTuple):
         )
         counts = counts if weights is None else counts.min(axis=0, keepdims=True)
         return cls(
-            mean=centre[:, :, None] - centre[:, None],
+            utilities=draws,
             spread=np.sqrt(np.maximum(variance, 1e-18)),
             instances=np.maximum(np.minimum(counts[:, :, None], counts[:, None]), 1.0),
         )
+
+    def each(self) -> Iterator[Floats]:
+        """Yield the leads (T, n, n) of each draw."""
+        return (one[:, :, None] - one[:, None] for one in self.utilities)

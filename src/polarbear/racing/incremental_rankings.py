@@ -20,7 +20,6 @@ from polarbear.data.run import (
     Run,
     Status,
     decode_run,
-    encode_run,
     sign_of,
 )
 from polarbear.data.runs import Runs
@@ -73,7 +72,7 @@ class IncrementalRankings:
         if in_store:
             self._stored.add(run.instance)
         else:
-            self._keep(run)
+            self._runs_on.setdefault(run.instance, []).append(self._encode(run))
 
     def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Rank the instances of pairs (algorithm, instance) again, whose runs were withdrawn."""
@@ -127,12 +126,8 @@ class IncrementalRankings:
         missing = sorted(touched & self._stored)
         for low in range(0, len(missing), MAX_LOADED_INSTANCES):
             for run in self._load(missing[low : low + MAX_LOADED_INSTANCES]):
-                self._keep(run)
+                self._runs_on.setdefault(run.instance, []).append(self._encode(run))
         self._stored.difference_update(missing)
-
-    def _keep(self, run: Run) -> None:
-        """Keep a run, with its values at the times of the race only, to save memory."""
-        self._runs_on.setdefault(run.instance, []).append(encode_run(self._reduce(run)))
 
     def to_plain(self, place: Mapping[str, int]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the rankings as plain values for JSON and arrays, without the runs themselves.
@@ -191,19 +186,19 @@ class IncrementalRankings:
             ranked = ranked.take(stay) if stay else None
         return ranked
 
-    def _reduce(self, run: Run) -> Run:
-        """Return a run with its values at the times of the race only."""
+    def _encode(self, run: Run) -> EncodedRun:
+        """Return a run with its values at the times of the race only, to save memory."""
         time, cost = np.asarray(run.time), self._sign * np.asarray(run.value)
         best = np.minimum.accumulate(cost[np.argsort(time, kind="stable")])
         n_before = np.searchsorted(np.sort(time), self._times, side="right")
         at = np.flatnonzero(np.diff(n_before, prepend=0))
         if run.status == Status.CUT:
             at = at[self._times[at] <= run.until]
+        values = self._sign * best[n_before[at] - 1]
         # A run that finished keeps its last value, also at the next time of the race.
         until = max(run.until, float(self._times[at[-1]])) if len(at) else run.until
-        return run._replace(
-            time=self._times[at], value=self._sign * best[n_before[at] - 1], until=until
-        )
+        trajectory = np.concatenate([self._times[at], values]).astype("<f8").tobytes()
+        return EncodedRun(*key_of(run), until=until, status=run.status, trajectory=trajectory)
 
 
 def _order(rankings: Rankings, position: Mapping[str, int]) -> Rankings:

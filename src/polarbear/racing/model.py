@@ -67,8 +67,8 @@ class Model:
             return cls._of_options(dict(fit))
         if not callable(fit):
             raise DataError(
-                f"fit={fit!r}: expected options of polarbear.fit, as in {{'prior': 'GP'}}, or a "
-                "function of rankings and a seed"
+                "expected options of polarbear.fit as in {'prior': 'GP'}, or a function",
+                fit=fit,
             )
         return cls(function=_get_full_name(fit))
 
@@ -92,7 +92,7 @@ class Model:
         allowed = ("instances", "rankings") if method == "laplace" else ("rankings",)
         if evidence is not None and evidence not in allowed:
             raise DataError(
-                f"evidence={evidence!r}: expected {' or '.join(map(repr, allowed))} for {method}"
+                f"expected {' or '.join(map(repr, allowed))} for {method}", evidence=evidence
             )
         not_storable = [name for name, value in options.items() if not _is_plain(value)]
         if type(prior) not in BY_NAME.values() or not_storable:
@@ -206,7 +206,7 @@ def _check_rank_options(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return options of ``polarbear.rank`` without defaults; raise an error for bad ones."""
     weights = given.get("weights") or {}
     if not isinstance(weights, Mapping):
-        raise DataError(f"weights={weights!r}: expected a mapping such as {{'instance-1': 2.0}}")
+        raise DataError("expected a mapping such as {'instance-1': 2.0}", weights=weights)
     try:
         tolerances = {n: float(given[n]) for n in ("abs_tol", "rel_tol") if n in given}
         numbers = {str(name): float(weight) for name, weight in sorted(weights.items())}

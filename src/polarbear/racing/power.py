@@ -207,8 +207,8 @@ def plan(
     asked = check_question(question)
     if not isinstance(asked, ParetoSet):
         raise DataError(
-            f"question={asked!r}: a plan is about ParetoSet; for another question, replay recorded "
-            "or simulated runs"
+            "a plan is about ParetoSet; for another question, replay recorded or simulated runs",
+            question=asked,
         )
     n = None if instances is None else _count(instances, "instances", 1)
     n_algorithms = _count(algorithms, "algorithms", 2)

@@ -124,7 +124,7 @@ class Race:
     ) -> None:
         sign_of(direction)
         if not isinstance(seed, Integral):
-            raise DataError(f"seed={seed!r}: expected a whole number")
+            raise DataError("expected a whole number", seed=seed)
         at = tuple(grid.check_times(times).tolist())
         question = check_question(question)
         started = Started(
@@ -198,8 +198,9 @@ class Race:
             raise DataError("the budget has a deadline: pass the present time, ask(now=...)")
         if not isinstance(deadline, Real | None):
             raise DataError(
-                f"deadline={deadline!r}: a Race has no clock, so expected a number in the unit of "
-                "ask(now=...); Budget.resolve_deadline(time.time()) returns one with such a number"
+                "a Race has no clock, so expected a number in the unit of "
+                "ask(now=...); Budget.resolve_deadline(time.time()) returns one with such a number",
+                deadline=deadline,
             )
         while True:
             state = self._state
@@ -649,14 +650,16 @@ class Race:
             return  # removals cancelled the round; the next one is decided when complete
         rankings = self._rank_runs(DecisionInput(state.progress.current, state.rated()))
         fit, question, posterior = self._fit, state.setup.question, None
+        seed, number = state.setup.seed, state.progress.n_rounds
+        if question.n_draws is not None and fit is default_fit:
+            fit = partial(default_fit, draws=question.n_draws)
         if question.posterior_for != "nothing":
-            if question.n_draws is not None and fit is default_fit:
-                fit = partial(default_fit, draws=question.n_draws)
-            posterior = fit_posterior(fit, rankings, state.setup.seed, state.progress.n_rounds)
-        self._posterior = (
-            posterior if fit is self._fit else None
-        )  # else it is fitted when asked for
+            posterior = fit_posterior(fit, rankings, seed, number)
         decision = _decide(state, posterior, rankings)
+        if fit is not self._fit and not decision.open:  # what ends a race needs all draws
+            posterior = fit_posterior(self._fit, rankings, seed, number + 1)
+            decision = _decide(state, posterior, rankings)
+        self._posterior = posterior if fit is self._fit else None  # fitted when it is asked for
         orphans = state.members.find_orphans(decision)
         if orphans and question.hands_over:
             names = (*state.rated(), *orphans)
@@ -664,7 +667,8 @@ class Race:
             decision = _decide(state, posterior, rankings)
         if decision.problems:
             problems = "; ".join(decision.problems)
-            warn(f"round {state.progress.n_rounds + 1} decides nothing, for {problems}", FitWarning)
+            number = state.progress.n_rounds + 1
+            warn(f"round {number} decides nothing, for {problems}", category=FitWarning)
         self._record(Decided(state.progress.current, decision))
 
     def _rank_runs(self, decision_input: DecisionInput) -> Rankings | None:
@@ -705,5 +709,5 @@ def check_budget(budget: object) -> Budget:
     if budget is None:
         return Budget()
     if not isinstance(budget, Budget):
-        raise DataError(f"budget={budget!r}: expected Budget(...)")
+        raise DataError("expected Budget(...)", budget=budget)
     return budget

@@ -14,7 +14,7 @@ from dataclasses import fields
 from io import BytesIO
 from typing import Any, NamedTuple, get_type_hints
 
-from polarbear.inference.archive import pack_arrays, read_arrays
+from polarbear.data.array_files import pack_arrays, read_arrays
 from polarbear.racing.codec import from_plain, to_plain
 from polarbear.racing.events import Started
 from polarbear.racing.incremental_rankings import IncrementalRankings, LoadRuns

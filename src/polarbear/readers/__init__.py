@@ -7,7 +7,7 @@ reason if the files have another format, and returns ``Runs``. Pass it as
 
 import csv
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import fields
 from functools import partial
@@ -17,12 +17,14 @@ from typing import Any, Literal, NamedTuple, Unpack, overload
 
 from polarbear._text import format_count, format_list
 from polarbear.data.archives import Archives
-from polarbear.data.long_table import ColumnNaming, ColumnOptions, check_frame_complete
-from polarbear.data.missing_columns import format_call
+from polarbear.data.columns import ColumnOptions, Columns
+from polarbear.data.long_table import check_frame_complete
+from polarbear.data.missing_columns import suggest_call
 from polarbear.data.names import suggest_name
 from polarbear.data.run import Directions
+from polarbear.data.run_ends import Ended
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 from polarbear.readers.aslib import read_aslib
 from polarbear.readers.benchexec import read_benchexec
 from polarbear.readers.benchopt import read_benchopt
@@ -48,6 +50,7 @@ from polarbear.readers.timefold import read_timefold
 __all__ = [
     "FORMATS",
     "Archives",
+    "Columns",
     "Format",
     "Refused",
     "Source",
@@ -114,9 +117,8 @@ OWN_READER_HINT = (
 
 
 class ReadOptions(ColumnOptions, total=False):
-    """The options of :func:`read`; each format takes some of them."""
+    """The options of :func:`read` that some formats take."""
 
-    direction: Directions | None
     names: str | None
     columns: Aliases | None
     pattern: str | None
@@ -129,6 +131,9 @@ class ReadOptions(ColumnOptions, total=False):
 def read(
     source: object,
     *,
+    direction: Directions | None = None,
+    clock: str | None = None,
+    ended: Ended | None = None,
     format: str | None = None,
     **options: Unpack[ReadOptions],
 ) -> Runs: ...
@@ -137,6 +142,9 @@ def read(source: object, *, format: Callable[..., Runs], **options: Any) -> Runs
 def read(
     source: object,
     *,
+    direction: Directions | None = None,
+    clock: str | None = None,
+    ended: Ended | None = None,
     format: str | Callable[..., Runs] | None = None,  # noqa: A002
     **options: Any,
 ) -> Runs:
@@ -151,13 +159,17 @@ def read(
         The name of a format in ``polarbear.readers.FORMATS``; by default the first that fits.
         "Read your results" in the documents lists them. Or a reader of your own: a function of a
         :class:`polarbear.readers.Source` and of options that returns ``Runs``.
+    direction
+        "minimize" or "maximize", where the files do not say it.
+    clock
+        The unit of times: "evaluations", "seconds", ...
+    ended
+        "cut" or "finished": how runs ended where nothing else says it (see :attr:`Runs.ended`).
     options
-        ``direction="minimize"`` or ``"maximize"`` where the files do not say it, and ``clock``,
-        the unit of their times. ``ended="cut"`` or ``"finished"`` says how runs ended where
-        nothing else does (see :attr:`Runs.ended`). For tables the names of columns, ``until`` and
-        ``missing`` as in :meth:`Runs.from_frame`, and ``columns={"time": ["evals", "fe"]}`` where
-        names differ by file. For logs ``pattern``. For both ``names``, the meaning of the parts of
-        a path. For trials of Optuna, SMAC, Syne Tune, CARP-S and MLflow ``names``, the meaning of
+        For tables the names of columns, ``until`` and ``missing``, as in
+        :class:`polarbear.readers.Columns`, and ``columns={"time": ["evals", "fe"]}`` where names
+        differ by file. For logs ``pattern``. For both ``names``, the meaning of the parts of a
+        path. For trials of Optuna, SMAC, Syne Tune, CARP-S and MLflow ``names``, the meaning of
         the names of studies or runs, and ``curve``: every report counts ("best"), the last of each
         trial ("last"), or the one that ``chosen_by`` chooses, at every time ("chosen") or at the
         end ("final"). For Timefold ``levels=True``, to compare by all levels of the scores.
@@ -209,29 +221,30 @@ def read(
     >>> import shutil; shutil.rmtree("runs")
     """
     formats = _select_formats(format)
-    ended = options.get("ended")
-    own = {name: value for name, value in options.items() if name != "ended"}  # of the format
-    _check_option_names(own, formats)
-    studies = find_studies(source)
-    if studies is not None:
-        _check_studies_options(format, own)
-        return _read_ends(
-            _check_result(read_optuna(wrap_studies(studies), **own), "the studies"), ended
-        )
-    source = find_sqlite_path(source) or source
-    if not isinstance(source, str | PathLike):
-        if format is not None:
-            raise DataError(
-                f"format={format!r} is for files, not for a {type(source).__name__}: leave it out"
-            )
-        for name in set(own) - _list_options(read_long_csv) | {"names", "columns"} & set(own):
-            raise DataError(f"a data frame takes no option {name!r}: it is for files; leave it out")
-        columns = {name: value for name, value in options.items() if name != "direction"}
-        check_frame_complete(source, options.get("direction"), columns)
-        return _check_result(Runs.from_frame(source, **options), "the table")
-    with closing(open_source(source)) as files:
-        files.forced = format is not None
-        return _read_first(files, formats, options)
+    stated = {"direction": direction, "clock": clock}
+    options = {**{name: one for name, one in stated.items() if one is not None}, **options}
+    _check_option_names(options, formats)
+    if (studies := find_studies(source)) is not None:
+        _refuse_options(format, options, "a study of Optuna", _list_options(read_optuna))
+        runs = _check_result(read_optuna(wrap_studies(studies), **options), "the studies")
+    elif isinstance(path := find_sqlite_path(source) or source, str | PathLike):
+        with closing(open_source(path)) as files:
+            files.forced = format is not None
+            runs = _read_first(files, formats, options)
+    else:
+        takes = _list_options(read_long_csv) - {"names", "columns"}
+        _refuse_options(format, options, "a data frame", takes)
+        check_frame_complete(source, options)
+        runs = _check_result(Runs.from_frame(source, **options), "the table")
+    return runs if ended is None else runs.read_as(ended)
+
+
+def _refuse_options(wanted: object, options: Iterable[str], what: str, takes: set[str]) -> None:
+    """Raise an error for a format, or for options, that are for files."""
+    if wanted not in (None, "optuna"):
+        raise DataError(Argument("format", wanted), f" is for files, not for {what}: leave it out")
+    for name in set(options) - takes:
+        raise DataError(f"{what} takes no option {name!r}: it is for files; leave it out")
 
 
 def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
@@ -240,12 +253,11 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
     tried: list[tuple[str, Refused]] = []
     for row in formats:
         try:
-            own = {name: value for name, value in options.items() if name != "ended"}
-            _check_options(row, own)
+            _check_options(row, options)
             files.used, files.skipped = set(), set()
-            runs = _check_result(row.read(files, **own), files.label)
+            runs = _check_result(row.read(files, **options), files.label)
             _warn_if_unread(files, row)
-            return _read_ends(runs, options.get("ended"))
+            return runs
         except Refused as why:
             tried.append((row.name, why))
         except Exception as error:
@@ -253,13 +265,14 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
     incomplete = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
-    call = ""
+    call: Text = ""
     if len(incomplete) == 1:
-        call = format_call(repr(files.label), options, incomplete[0][1].arguments)
-    reasons = "\n".join(f"  {name:10} {why}" for name, why in incomplete or tried)
-    own = "" if incomplete or own_reader else f"\n{OWN_READER_HINT}"
+        call = suggest_call(repr(files.label), options, incomplete[0][1].arguments)
     raise DataError(
-        f"{files.label}: cannot be read; what was tried and why not:\n{reasons}{call}{own}"
+        f"{files.label}: cannot be read; what was tried and why not:\n",
+        join_texts("\n", [(f"  {name:10} ", why) for name, why in incomplete or tried]),
+        call,
+        "" if incomplete or own_reader else f"\n{OWN_READER_HINT}",
     )
 
 
@@ -328,7 +341,7 @@ def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, .
     if not matching:
         known = ", ".join(row.name for row in FORMATS)
         raise DataError(
-            f"format={wanted!r}: expected one of {known}, or a function that reads a source"
+            f"expected one of {known}, or a function that reads a source", format=wanted
         )
     return matching
 
@@ -338,7 +351,7 @@ def _list_options(reader: Callable[..., Runs]) -> set[str]:
     _, *parameters = inspect.signature(reader).parameters.values()  # the first is the source
     names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
     if len(names) < len(parameters):  # **parts are the names of columns
-        names |= {field.name for field in fields(ColumnNaming)}
+        names |= {field.name for field in fields(Columns)}
     return names
 
 
@@ -377,20 +390,6 @@ def _warn_if_unread(files: Source, row: Format) -> None:
             f"({format_list(unread, 4)}): if they hold results too, read them in a call of their "
             "own, and join both with Runs.concat"
         )
-
-
-def _check_studies_options(
-    wanted: str | Callable[..., Runs] | None, options: dict[str, Any]
-) -> None:
-    if wanted not in (None, "optuna"):
-        raise DataError(f"format={wanted!r} is for files, not for studies of Optuna: leave it out")
-    for name in set(options) - _list_options(read_optuna):
-        raise DataError(f"studies of Optuna take no option {name!r}: leave it out")
-
-
-def _read_ends(runs: Runs, ended: Any) -> Runs:
-    """Return runs with unstated ends read as the caller says."""
-    return runs if ended is None else runs.read_as(ended)
 
 
 def _check_result(runs: Runs, what: str) -> Runs:

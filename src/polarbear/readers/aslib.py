@@ -12,7 +12,7 @@ from math import inf, nan
 from statistics import fmean
 
 from polarbear._text import format_list
-from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.run import SAY_DIRECTION, Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError
 from polarbear.readers.naming import RunName, RunNaming
@@ -94,8 +94,9 @@ def read_aslib(
     directions: set[Direction] = {scenario.direction for scenario in scenarios.values()}
     if direction is None and len(directions) > 1:
         raise DataError(
-            f"{source.label} holds scenarios that minimise and scenarios that maximise; "
-            "pass direction='minimize' or 'maximize' to read one kind"
+            f"{source.label} holds scenarios that minimise and scenarios that maximise; pass ",
+            SAY_DIRECTION,
+            " to read one kind",
         )
     direction = direction or directions.pop()
     records, features, tables = list[Run](), list[dict[str, str]](), list[str]()

@@ -84,7 +84,7 @@ def read_benchexec(
     if not files:
         raise Refused("no .xml file with results of BenchExec")
     if time not in _CLOCKS:
-        raise DataError(f"time={time!r}: expected 'cputime' or 'walltime'")
+        raise DataError("expected 'cputime' or 'walltime'", time=time)
     if value is None:
         direction = resolve_direction(direction, "minimize")
     elif direction is None:
@@ -98,20 +98,10 @@ def read_benchexec(
             for run in files[file].runs:
                 name = RunName(algorithms[file], _name_task(run))
                 named = naming.rename_run(file, name)
-                repetition = named.repetition + seen[named]
+                own = named._replace(repetition=named.repetition + seen[named])._asdict()
                 seen[named] += 1
                 times, values, until, status = _read_step(run, files[file].about, time, value)
-                records.append(
-                    Run(
-                        algorithm=named.algorithm,
-                        instance=named.instance,
-                        time=times,
-                        value=values,
-                        until=until,
-                        repetition=repetition,
-                        status=status,
-                    )
-                )
+                records.append(Run(**own, time=times, value=values, until=until, status=status))
     for name in source.ending(".table.csv"):
         source.skip(name)  # a table, whose content is in the XML files
     if not records:

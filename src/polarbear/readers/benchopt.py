@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.long_table import ColumnNaming
+from polarbear.data.columns import Columns
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.data.runs import Runs
+from polarbear.data.table import MappingTable, Table
 from polarbear.readers.source import Source, prefix_errors
 from polarbear.readers.tables import open_parquet_files, read_csv_columns, require_columns
 
@@ -35,7 +35,7 @@ def read_benchopt(
     return Runs.concat(parts)
 
 
-def _read_columns(columns: Columns, direction: Direction, clock: str, value: str) -> Runs:
+def _read_columns(columns: Table, direction: Direction, clock: str, value: str) -> Runs:
     dataset = "dataset_name" if "dataset_name" in columns.names else "data_name"
     require_columns(columns, *_REQUIRED_COLUMNS, dataset, value)
     solvers = columns.read_labels("solver_name").to_list()
@@ -61,7 +61,7 @@ def _read_columns(columns: Columns, direction: Direction, clock: str, value: str
             str(Status.FINISHED if s == "run_once" else Status.UNSTATED) for s in strategies
         ],
     }
-    long = MappingColumns(table, columns.describe_row)
-    return Runs.from_columns(
-        long, ColumnNaming(until="last"), direction=direction, clock=clock, surely_runs=True
+    long = MappingTable(table, columns.describe_row)
+    return Runs.from_table(
+        long, Columns(until="last"), direction=direction, clock=clock, surely_runs=True
     )

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from polarbear.data.parquet import ParquetColumns
+from polarbear.data.parquet import ParquetTable
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, prefix_errors, resolve_direction
 from polarbear.readers.tables import open_parquet_files
@@ -183,7 +183,7 @@ def _load_gathered(
 
 
 def _read_table(
-    table: ParquetColumns, columns: tuple[str, str | None], partial: bool
+    table: ParquetTable, columns: tuple[str, str | None], partial: bool
 ) -> dict[tuple[str, str, str], list[_CarpsTrial]]:
     if columns != (COST, None):
         raise DataError(

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from polarbear._text import format_count, format_list
-from polarbear.data.run import Direction, Run, Status, sign_of
+from polarbear.data.run import SAY_DIRECTION, Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning
 from polarbear.readers.info import parse_blocks
@@ -68,8 +68,9 @@ def read_ioh(
     directions: set[Direction] = {run.direction for runs in listed.values() for run in runs}
     if direction is None and len(directions) > 1:
         raise DataError(
-            f"{source.label} holds runs that minimise and runs that maximise; "
-            "pass direction='minimize' or 'maximize' to read one kind"
+            f"{source.label} holds runs that minimise and runs that maximise; pass ",
+            SAY_DIRECTION,
+            " to read one kind",
         )
     direction = direction or (directions.pop() if directions else "minimize")
     records: list[Run] = []
@@ -90,19 +91,9 @@ def read_ioh(
                 has_value = np.isfinite(value)
                 time, value = np.asarray(time)[has_value], np.asarray(value)[has_value]
             name = RunName(run.algorithm, run.instance, run.repetition)
-            number = run.repetition + seen[name]
+            own = name._replace(repetition=run.repetition + seen[name])._asdict()
             status = run.status or Status.UNSTATED
-            records.append(
-                Run(
-                    algorithm=run.algorithm,
-                    instance=run.instance,
-                    time=time,
-                    value=value,
-                    until=until,
-                    repetition=number,
-                    status=status,
-                )
-            )
+            records.append(Run(**own, time=time, value=value, until=until, status=status))
             seen[name] += 1
     if not records:
         raise DataError(
@@ -239,12 +230,12 @@ def _list_info_runs(source: Source, index: str) -> Iterator[tuple[str, _ListedRu
             yield file, _ListedRun(block.need("algId"), problem, direction)
 
 
-Table = tuple[list[float], list[float]]
+_Block = tuple[list[float], list[float]]
 
 
 def _pair_with_tables(
     source: Source, file: str, runs: list[_ListedRun]
-) -> Iterator[tuple[_ListedRun, Table]]:
+) -> Iterator[tuple[_ListedRun, _Block]]:
     tables = _read_tables(source, file)
     if len(tables) != len(runs):
         raise DataError(
@@ -254,9 +245,9 @@ def _pair_with_tables(
     yield from zip(runs, tables, strict=True)
 
 
-def _read_tables(source: Source, file: str) -> list[Table]:
+def _read_tables(source: Source, file: str) -> list[_Block]:
     """Read the times and values of each run in a data file; a header line begins each run."""
-    tables: list[Table] = []
+    tables: list[_Block] = []
     at_time = at_value = 0
     for i, line in enumerate(source.lines(file), start=1):
         where = f"{file}, line {i}"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from polarbear._text import format_list
 from polarbear.data.run import Direction, Run, Status, opposite_of
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, warn
 from polarbear.readers.log_formats import LogFormat
 from polarbear.readers.naming import RunName, RunNaming, StatedName
 from polarbear.readers.source import (
@@ -140,7 +140,11 @@ def _recognise_files(
         else:
             known = ", ".join(log.solver or log.name for log in formats)
             raise RefusedIncomplete(
-                f"{file} is not a log of {known}; give a pattern=... for others"
+                (
+                    f"{file} is not a log of {known}; give a ",
+                    Argument("pattern", "..."),
+                    " for others",
+                )
             )
     return recognised
 
@@ -261,15 +265,8 @@ class _Solve:
         """Return the run, with the exact best value in place of the rounded value."""
         time, value = self.trajectory(self.values, "value")
         time, value = _use_exact(time, value, self.best, direction, self.last)
-        return Run(
-            algorithm=name.algorithm,
-            instance=name.instance,
-            time=time,
-            value=value,
-            until=self.until,
-            repetition=name.repetition,
-            status=self.status,
-        )
+        named = name._asdict()
+        return Run(**named, time=time, value=value, until=self.until, status=self.status)
 
     def make_bound(self, name: RunName, direction: Direction) -> Run:
         """Return the bound over time as a run of the opposite direction."""

@@ -112,12 +112,10 @@ class _Stream:
     def make_run(self, name: RunName, points: list[_Point]) -> Run:
         """Return the trajectory of solutions, or of bounds, as a run."""
         return Run(
-            algorithm=name.algorithm,
-            instance=name.instance,
+            **name._asdict(),
             time=[point.time for point in points],
             value=[point.value for point in points],
             until=self.last if self.asked_until is None else self.asked_until,
-            repetition=name.repetition,
             status=self.status,
         )
 

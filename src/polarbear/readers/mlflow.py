@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polarbear._text import format_list
-from polarbear.data.run import Direction, Status
-from polarbear.errors import DataError, warn
+from polarbear.data.run import NO_DIRECTION, Direction, Status
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 from polarbear.readers.source import (
     Refused,
     RefusedIncomplete,
@@ -118,18 +118,19 @@ def _choose_metric(
             f"{runs[0].place}: no metric was logged for these runs; log the value to compare, "
             "with mlflow.log_metric"
         )
-    gaps, arguments = list[str](), {"value": value or own[0]}
+    gaps, arguments = list[Text](), {"value": value or own[0]}
     if value is None and len(own) > 1:
-        gaps.append(f"the runs have several metrics, {format_list(own, 8)}: pass value=")
+        several = f"the runs have several metrics, {format_list(own, 8)}: pass "
+        gaps.append((several, Argument("value", own[0])))
     if direction is None:
-        gaps.append("MLflow does not store whether small or large values are good: pass direction=")
+        gaps.append(NO_DIRECTION)
         arguments["direction"] = "minimize"
     if value is not None and value not in stored:
         raise DataError(
             f"{runs[0].place}: no run has a metric {value!r}; there are {format_list(own, 8)}"
         )
     if gaps:
-        raise RefusedIncomplete("; ".join(gaps), arguments)
+        raise RefusedIncomplete(join_texts("; ", gaps), arguments)
     return value or own[0]
 
 
@@ -154,7 +155,10 @@ def _make_experiment(run: _LoggedRun, metric: str, chosen_by: str | None, clock:
             f"{run.place}: the run {run.name!r} has no metric {chosen_by!r}, which chosen_by= names"
         )
     if clock == "steps" and len(history) > 1 and len({one.step for one in history}) == 1:
-        warn(f"the run {run.name!r} has {len(history)} values at one step: pass clock='seconds'")
+        warn(
+            f"the run {run.name!r} has {len(history)} values at one step: pass ",
+            Argument("clock", "seconds"),
+        )
     reports = list[Report]()
     for one in history:
         time = one.step if clock == "steps" else max(one.second - run.start, 0.0)

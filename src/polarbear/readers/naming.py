@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from polarbear._text import escape_text
 from polarbear.data.missing_columns import REPETITION_COLUMNS
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, Text, warn
 from polarbear.readers.paths import find_ending, parse_paths, propose_pattern
 from polarbear.readers.source import Source, prefix_errors
 
@@ -150,7 +150,7 @@ def _name_by_file(file: str, says: StatedName) -> tuple[RunName, Origins]:
     elif len(explicit) == 2 and stem.split("__")[1].isdecimal():
         explicit = [None, *explicit]
     elif len(explicit) > 3 or not all(explicit):
-        raise DataError(_describe_rule(name))
+        raise DataError(*_describe_rule(name))
     algorithm, instance, repetition = (*explicit, None, None, None)[:3]
     candidates = {
         "algorithm": [
@@ -170,17 +170,16 @@ def _name_by_file(file: str, says: StatedName) -> tuple[RunName, Origins]:
         if chosen := next(((text, origin) for text, origin in texts if text), None):
             name_of[part], origin_of[part] = chosen
     if not {"algorithm", "instance"} <= name_of.keys():
-        raise DataError(_describe_rule(name))
+        raise DataError(*_describe_rule(name))
     number = _parse_repetition(name_of.get("repetition", "0"))
     return RunName(name_of["algorithm"], name_of["instance"], number), origin_of
 
 
-def _describe_rule(name: str) -> str:
+def _describe_rule(name: str) -> tuple[Text, ...]:
     ending = escape_text(name[find_ending(name) :])
-    return (
-        f"the name does not tell algorithm and instance: call it algorithm/instance{ending} or "
-        f"algorithm__instance{ending}, or pass names='{{algorithm}}_{{instance}}{ending}'"
-    )
+    why = "the name does not tell algorithm and instance: "
+    names = f"call it algorithm/instance{ending} or algorithm__instance{ending}, or pass "
+    return (why, names, Argument("names", f"{{algorithm}}_{{instance}}{ending}"))
 
 
 def _parse_repetition(text: str) -> int:
@@ -201,5 +200,6 @@ def _warn_if_repetitions_missed(
     if _MARKED_REPETITION.search(pattern):
         warn(
             f"{files[0]} was taken as instance {named[0][0].instance!r}; if the files are "
-            f"repetitions on instances, pass names={pattern!r}"
+            "repetitions on instances, pass ",
+            Argument("names", pattern),
         )

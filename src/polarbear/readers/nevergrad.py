@@ -5,11 +5,11 @@ from zlib import crc32
 
 import numpy as np
 
-from polarbear.data.columns import MappingColumns
-from polarbear.data.long_table import ColumnNaming
+from polarbear.data.columns import Columns
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
+from polarbear.data.table import MappingTable
 from polarbear.readers.source import Source, resolve_direction
 from polarbear.readers.tables import read_csv_columns, require_columns
 
@@ -53,10 +53,10 @@ def read_nevergrad(
         "time": cells["budget"],
         "value": losses,
     }
-    long = MappingColumns(table, columns.describe_row)
+    long = MappingTable(table, columns.describe_row)
     direction = resolve_direction(direction, "minimize")
-    return Runs.from_columns(
-        long, ColumnNaming(until="last"), direction=direction, clock=clock, surely_runs=True
+    return Runs.from_table(
+        long, Columns(until="last"), direction=direction, clock=clock, surely_runs=True
     )
 
 

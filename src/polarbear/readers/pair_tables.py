@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import Columns, Labels, to_columns
 from polarbear.data.names import Codes, NumberedNames, merge_names
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
+from polarbear.data.table import Labels, Table, to_table
 from polarbear.errors import DataError
 from polarbear.readers.source import Refused, Source, open_source
 from polarbear.readers.tables import open_parquet_files, read_csv_columns
@@ -59,11 +59,13 @@ def read_pairs(
     >>> rankings.algorithms, rankings.win_rate("x", "y")
     (('x', 'y', 'z'), array([1.]))
     """
+    columns = (first, second, winner)
     try:
         if not isinstance(source, str | PathLike):
-            return _rank_pairs([to_columns(source)], first, second, winner, instance)
+            return join_rows([_read_pairs(to_table(source), columns, instance)])
         with closing(open_source(source)) as files:
-            return _rank_pairs(read_tables(files), first, second, winner, instance)
+            tables = read_tables(files)
+            return join_rows([_read_pairs(table, columns, instance) for table in tables])
     except Refused as why:
         raise DataError(f"{why}; name the columns with first=, second= and winner=") from None
 
@@ -81,7 +83,7 @@ def refuse_pairs(source: Source, *, direction: Direction | None = None) -> Runs:
     raise Refused("no table")
 
 
-def read_tables(source: Source) -> list[Columns]:
+def read_tables(source: Source) -> list[Table]:
     """Return all CSV files of a source as one table, and each Parquet file as a table."""
     if source.ending(".parquet", ".pq"):
         return [table for _, table, _ in open_parquet_files(source)]
@@ -104,58 +106,52 @@ def _find_columns(
     return first, second, winner
 
 
-class _Pairs(NamedTuple):
-    """The rows of a table of pairs as arrays; names are codes of the table's own algorithms."""
+class TableRows(NamedTuple):
+    """The comparisons of a table, one after the other; names are codes of its own algorithms."""
 
     names: Sequence[str]
-    algorithm: Ints  # (rows, 2)
-    position: NDArray[np.int8]  # (rows, 2)
+    algorithm: Ints  # (entries,)
+    position: Ints  # (entries,)
+    sizes: Ints  # (rows,)
     instances: Labels | None  # None if every row is an instance
 
 
-def _rank_pairs(
-    tables: Sequence[Columns],
-    first: str | None,
-    second: str | None,
-    winner: str,
-    instance: str | None,
-) -> Rankings:
+def join_rows(parts: Sequence[TableRows]) -> Rankings:
     """Return the rankings of all rows of tables, sorted by instance."""
-    parts = [
-        _read_pairs(table, _find_columns(table.names, first, second, winner), instance)
-        for table in tables
-    ]
-    n_rows = sum(len(part.algorithm) for part in parts)
-    if not n_rows:
-        raise DataError("the table of pairs has no rows: expected one for each comparison")
+    sizes = np.concatenate([part.sizes for part in parts])
+    if not len(sizes):
+        raise DataError("the table has no rows: expected one for each comparison")
     names, codes = merge_names((part.names, part.algorithm) for part in parts)
     algorithm = np.concatenate(codes)
     position = np.concatenate([part.position for part in parts])
     instances, code = number_instances(
-        [part.instances for part in parts], [len(part.algorithm) for part in parts]
+        [part.instances for part in parts], [len(part.sizes) for part in parts]
     )
-    weight = np.ones(n_rows)
-    if len(instances) < n_rows:
-        weight /= np.bincount(code)[code]
+    weight = 1 / np.bincount(code)[code]
     if np.any(np.diff(code) < 0):  # comparisons of one instance are neighbours
-        order = np.argsort(code, kind="stable")
+        rows, starts = np.argsort(code, kind="stable"), np.cumsum(sizes) - sizes
+        code, weight, sizes = code[rows], weight[rows], sizes[rows]
+        shift = starts[rows] - (np.cumsum(sizes) - sizes)
+        order = np.repeat(shift, sizes) + np.arange(len(algorithm))
         algorithm, position = algorithm[order], position[order]
-        code, weight = code[order], weight[order]
     return Rankings(
         algorithms=tuple(names),
         instances=instances,
         times=np.array([1.0]),
-        position=position.reshape(1, -1),
-        algorithm=algorithm.ravel(),
-        offset=np.arange(0, 2 * n_rows + 1, 2, dtype=np.int64),
+        position=position.astype(np.int8 if int(sizes.max()) < 128 else np.int16)[None],
+        algorithm=algorithm,
+        offset=np.concatenate([[0], np.cumsum(sizes)]),
         instance=code,
         weight=weight,
         clock="comparison",
     )
 
 
-def _read_pairs(table: Columns, columns: tuple[str, str, str], instance: str | None) -> _Pairs:
+def _read_pairs(
+    table: Table, named: tuple[str | None, str | None, str], instance: str | None
+) -> TableRows:
     """Read the rows of a table; raise an error for a row without two names and a winner."""
+    columns = _find_columns(table.names, *named)
     a, b, won = (table.read_labels(name) for name in columns)
     names, codes = merge_names((one.names, one.codes) for one in (a, b))
     code_of = {name: code for code, name in enumerate(names)}
@@ -179,7 +175,13 @@ def _read_pairs(table: Columns, columns: tuple[str, str, str], instance: str | N
     task = instance or ("instance" if "instance" in table.names else None)
     if task is not None and task not in table.names:
         raise Refused(f"no column {task!r} among {format_list(table.names)}")
-    return _Pairs(names, algorithm, position, None if task is None else table.read_labels(task))
+    return TableRows(
+        names=names,
+        algorithm=algorithm.ravel(),
+        position=position.ravel(),
+        sizes=np.full(len(algorithm), 2),
+        instances=None if task is None else table.read_labels(task),
+    )
 
 
 def _find_positions(

@@ -10,7 +10,7 @@ from re import Pattern
 
 from polarbear._text import format_list
 from polarbear.data.missing_columns import REPETITION_COLUMNS
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, warn
 from polarbear.readers.source import RefusedIncomplete, Source, split_packing
 
 MAX_PATH_CHARACTERS = 1_000
@@ -38,7 +38,7 @@ class PathPattern:
 
     def __init__(self, names: str):
         if not isinstance(names, str):
-            raise DataError(f"names={names!r}: expected a pattern such as '{{algorithm}}/*.csv'")
+            raise DataError("expected a pattern such as '{algorithm}/*.csv'", names=names)
         self.names = names
         self._is_regex = "(?P<" in names
         if self._is_regex:
@@ -76,14 +76,15 @@ def parse_paths(source: Source, files: Sequence[str], names: str) -> dict[str, d
     others = [name for name in files if name not in named]
     if not named:
         raise RefusedIncomplete(
-            f"no file fits names={names!r}: the first is {source.path(others[0])}"
+            ("no file fits ", Argument("names", names), f": the first is {source.path(others[0])}")
         )
     for name in others:
         source.skip(name)
     if others:
         warn(
-            f"{source.label}: {len(others):,} of {len(files):,} files do not fit names={names!r} "
-            f"and were left out: {format_list(others, 4)}"
+            f"{source.label}: {len(others):,} of {len(files):,} files do not fit ",
+            Argument("names", names),
+            f" and were left out: {format_list(others, 4)}",
         )
     return named
 
@@ -182,7 +183,7 @@ def _compile_regex(names: str) -> Pattern[str]:
     try:
         return re.compile(names)
     except re.error as error:
-        raise DataError(f"names={names!r}: {error}") from None
+        raise DataError(f"{error}", names=names) from None
 
 
 def _compile_template(names: str, laziness: str) -> Pattern[str]:
@@ -197,8 +198,9 @@ def _compile_template(names: str, laziness: str) -> Pattern[str]:
             continue
         if not field.isidentifier() or field in seen:
             raise DataError(
-                f"names={names!r}: each field is one word in braces, and occurs once: "
-                "'{algorithm}/{instance}_s{repetition}.csv'"
+                "each field is one word in braces, and occurs once: "
+                "'{algorithm}/{instance}_s{repetition}.csv'",
+                names=names,
             )
         seen.add(field)
         kind = "[0-9]" if field in REPETITION_COLUMNS else "[^/]"

@@ -39,7 +39,7 @@ def read_archives(
         One direction for all objectives, or one for each. By default what logs of IOHprofiler
         state, and else "minimize".
     columns
-        For tables, the names of columns as in :meth:`Archives.from_frame`.
+        For tables, fields of :class:`polarbear.readers.Columns`.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def read_archives(
             _, table, _ = next(iter(open_parquet_files(files)))
         else:
             table = read_csv(files).columns
-        return Archives.from_columns(table, objectives=names, **more)
+        return Archives.from_frame(table, objectives=names, **more)
 
 
 def _read_pymoo(results: Mapping[Any, Any]) -> Iterator[tuple[Run, tuple[str, ...]]]:

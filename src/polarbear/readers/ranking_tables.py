@@ -4,21 +4,19 @@ Such a row has no time. It becomes a comparison of ``Rankings`` at one time.
 """
 
 import re
-from collections.abc import Sequence
 from contextlib import closing
 from itertools import chain
 from os import PathLike
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import Columns, Labels, to_columns
 from polarbear.data.names import merge_names
 from polarbear.data.rankings import Rankings
+from polarbear.data.table import Table, to_table
 from polarbear.errors import DataError
-from polarbear.readers.pair_tables import number_instances, read_tables
+from polarbear.readers.pair_tables import TableRows, join_rows, read_tables
 from polarbear.readers.source import open_source
 
 Ints = NDArray[np.integer]
@@ -63,22 +61,12 @@ def read_rankings(
             for place in range(length)
         }
     if not isinstance(source, str | PathLike):
-        return _join_rows([_read_rows(to_columns(source), ranking, instance)])
+        return join_rows([_read_rows(to_table(source), ranking, instance)])
     with closing(open_source(source)) as files:
-        return _join_rows([_read_rows(table, ranking, instance) for table in read_tables(files)])
+        return join_rows([_read_rows(table, ranking, instance) for table in read_tables(files)])
 
 
-class _TableRows(NamedTuple):
-    """The rankings of a table, one after the other; names are codes of the table's algorithms."""
-
-    names: Sequence[str]
-    algorithm: Ints  # (entries,)
-    position: Ints  # (entries,)
-    sizes: Ints  # (rows,)
-    instances: Labels | None  # None if every row is an instance
-
-
-def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _TableRows:
+def _read_rows(table: Table, ranking: str | None, instance: str | None) -> TableRows:
     """Read the rows of a table; raise an error for a row that names an algorithm twice."""
     text = ranking or ("ranking" if "ranking" in table.names else None)
     task = instance or ("instance" if "instance" in table.names else None)
@@ -87,7 +75,11 @@ def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _Ta
             raise DataError(f"no column {name!r} among {format_list(table.names)}")
     read = _read_places(table) if text is None else _read_texts(table, text)
     row = np.repeat(np.arange(len(read.sizes)), read.sizes)
-    key = np.sort(row * len(read.names) + read.algorithm)
+    names, (algorithm,) = merge_names([(read.names, read.algorithm)])
+    key = row * len(names) + algorithm
+    order = np.argsort(key)  # algorithms of a comparison are in order
+    key, position = key[order], read.position[order]
+    read = read._replace(names=names, algorithm=algorithm[order], position=position)
     if (repeated := np.flatnonzero(key[1:] == key[:-1])).size:
         row, code = divmod(int(key[repeated[0]]), len(read.names))
         raise DataError(
@@ -96,7 +88,7 @@ def _read_rows(table: Columns, ranking: str | None, instance: str | None) -> _Ta
     return read if task is None else read._replace(instances=table.read_labels(task))
 
 
-def _read_places(table: Columns) -> _TableRows:
+def _read_places(table: Table) -> TableRows:
     """Read the columns ``rank_1``, ``rank_2`` and so on."""
     matches = [(int(match[1]), name) for name in table.names if (match := _PLACE.fullmatch(name))]
     columns = [name for _, name in sorted(matches)]
@@ -122,7 +114,7 @@ def _read_places(table: Columns) -> _TableRows:
             "is not; move the names to the first places"
         )
     position = np.broadcast_to(np.arange(len(columns)), place.shape)
-    return _TableRows(
+    return TableRows(
         names=names,
         algorithm=place[is_ranked],
         position=position[is_ranked],
@@ -131,7 +123,7 @@ def _read_places(table: Columns) -> _TableRows:
     )
 
 
-def _read_texts(table: Columns, column: str) -> _TableRows:
+def _read_texts(table: Table, column: str) -> TableRows:
     """Read a column of texts such as ``a > b = c``; equal texts are parsed once."""
     labels = table.read_labels(column)
     groups = [[_split(part, "=") for part in _split(text, ">")] for text in labels.names]
@@ -153,38 +145,9 @@ def _read_texts(table: Columns, column: str) -> _TableRows:
     code, place = (
         np.fromiter(chain.from_iterable(parts), np.int32)[entry] for parts in (algorithm, position)
     )
-    return _TableRows(names=names, algorithm=code, position=place, sizes=own, instances=None)
+    return TableRows(names=names, algorithm=code, position=place, sizes=own, instances=None)
 
 
 def _split(text: str, separator: str) -> list[str]:
     """Split a text, and remove spaces around its parts."""
     return [part.strip() for part in text.split(separator)]
-
-
-def _join_rows(parts: Sequence[_TableRows]) -> Rankings:
-    """Return the rankings of all rows of tables, sorted by instance."""
-    sizes = np.concatenate([part.sizes for part in parts])
-    if not len(sizes):
-        raise DataError("the table of rankings has no rows: expected one for each ranking")
-    names, codes = merge_names((part.names, part.algorithm) for part in parts)
-    algorithm = np.concatenate(codes)
-    position = np.concatenate([part.position for part in parts])
-    instances, code = number_instances(
-        [part.instances for part in parts], [len(part.sizes) for part in parts]
-    )
-    weight = 1 / np.bincount(code)[code]
-    # Comparisons of one instance are neighbours, and algorithms of a comparison are in order.
-    order = np.lexsort((algorithm, np.repeat(np.arange(len(code)), sizes), np.repeat(code, sizes)))
-    rows = np.argsort(code, kind="stable")
-    largest = int(sizes.max())
-    return Rankings(
-        algorithms=tuple(names),
-        instances=instances,
-        times=np.array([1.0]),
-        position=position[order].astype(np.int8 if largest < 128 else np.int16)[None],
-        algorithm=algorithm[order],
-        offset=np.concatenate([[0], np.cumsum(sizes[rows])]),
-        instance=code[rows],
-        weight=weight[rows],
-        clock="comparison",
-    )

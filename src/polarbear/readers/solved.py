@@ -10,12 +10,13 @@ from posixpath import basename, dirname
 from typing import Any
 
 from polarbear._text import escape_text, format_list
-from polarbear.data.columns import MappingColumns
-from polarbear.data.long_table import ColumnNaming, find_repetition_column
+from polarbear.data.columns import Columns
+from polarbear.data.long_table import find_repetition_column
 from polarbear.data.missing_columns import guess_columns
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.data.table import MappingTable
+from polarbear.errors import Argument, DataError, warn
 from polarbear.readers.source import Refused, Source, resolve_direction, split_packing
 from polarbear.readers.tables import read_csv, refuse_merged_rows
 
@@ -71,18 +72,18 @@ def read_solved(
         "status": ["finished"] * len(solved),
         **{role: table.table[columns[role]] for role in ("algorithm", "instance")},
     }
-    counter = repetition or find_repetition_column(table, ColumnNaming())
+    counter = repetition or find_repetition_column(table, Columns())
     if counter is not None:
         cells["repetition"] = table.table[counter]
-    long, naming = MappingColumns(cells, table.describe_row), ColumnNaming(until="last")
+    long, naming = MappingTable(cells, table.describe_row), Columns(until="last")
     refuse_merged_rows(long, naming)
-    runs = Runs.from_columns(long, naming, direction=direction, clock=clock or unit)
+    runs = Runs.from_table(long, naming, direction=direction, clock=clock or unit)
     if not is_board and (len(given) < 4 or clock is None):
         _say_how(source.label, columns, clock or unit)
     return runs
 
 
-def _find_columns(table: MappingColumns, given: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def _find_columns(table: MappingTable, given: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """Return the column of each role, and the unit of the cost; refuse other tables."""
     names = [str(name) for name in table.names]
     for role, name in given.items():
@@ -106,20 +107,23 @@ def _find_columns(table: MappingColumns, given: Mapping[str, str]) -> tuple[dict
             break
     if "time" not in columns:
         raise Refused(
-            f"no column of cost among {format_list(names)}: name it with time='...', and its unit "
-            "with clock='...'"
+            f"no column of cost among {format_list(names)}: name it with ",
+            Argument("time", "..."),
+            ", and its unit with ",
+            Argument("clock", "..."),
         )
     roles = [(role, role) for role in ("algorithm", "instance") if role not in columns]
     columns |= guess_columns(roles, [name for name in names if name not in columns.values()])
     for role, _ in roles:
         if role not in columns:
             raise Refused(
-                f"no column of the {role}s among {format_list(names)}; name it with {role}='...'"
+                f"no column of the {role}s among {format_list(names)}; name it with ",
+                Argument(role, "..."),
             )
     return columns, unit
 
 
-def _read_solved(table: MappingColumns, name: str, *, is_named: bool) -> list[bool]:
+def _read_solved(table: MappingTable, name: str, *, is_named: bool) -> list[bool]:
     """Return whether each run solved its instance."""
     cells = [str(cell).strip().lower() for cell in table.table[name]]
     for row, cell in enumerate(cells):
@@ -140,7 +144,7 @@ def _say_how(label: str, columns: Mapping[str, str], unit: str) -> None:
     )
 
 
-def _read_boards(source: Source) -> MappingColumns:
+def _read_boards(source: Source) -> MappingTable:
     """Return the runs of all leaderboards with results of single instances, as a table."""
     runs: dict[tuple[str, str], tuple[str, Mapping[str, Any]]] = {}
     for where, model, details in _iterate_results(source):
@@ -163,7 +167,7 @@ def _read_boards(source: Source) -> MappingColumns:
         for column, cell in zip(table.values(), row, strict=True):
             column.append(str(cell))
     keys = list(runs)
-    return MappingColumns(table, lambda row: " on ".join(keys[row]))
+    return MappingTable(table, lambda row: " on ".join(keys[row]))
 
 
 def _list_json(source: Source) -> list[str]:

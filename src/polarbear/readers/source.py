@@ -23,14 +23,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Direction
+from polarbear.data.run import SAY_DIRECTION, Direction
 from polarbear.data.unpacking import (
     MAX_UNPACKED_BYTES,
     check_names,
     check_unpacked,
     limit_unpacked,
 )
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError, Message, Text
 
 _OPEN_PACKED: Mapping[str, Callable[[io.BytesIO], io.BufferedIOBase]] = {
     ".gz": gzip.open,
@@ -54,7 +54,7 @@ EXAMPLE_PATHS: Mapping[str, Path] = {
 """The example results, by the name that ``example`` takes."""
 
 
-class Refused(Exception):  # noqa: N818 (an answer, not an error)
+class Refused(Message, Exception):  # noqa: N818 (an answer, not an error)
     """Raised by a reader if files have another format than its own; the message says why.
 
     >>> def read_mine(source, *, direction="minimize"):
@@ -69,7 +69,7 @@ class RefusedIncomplete(Refused):
     ``arguments`` are those of ``read`` that would supply what is missing.
     """
 
-    def __init__(self, why: str, arguments: Mapping[str, object] | None = None):
+    def __init__(self, why: Text, arguments: Mapping[str, object] | None = None):
         super().__init__(why)
         self.arguments = dict(arguments or {})
 
@@ -379,8 +379,7 @@ def prefix_errors(name: str) -> Iterator[None]:
     try:
         yield
     except DataError as error:
-        message = str(error)
-        raise DataError(message if message.startswith(name) else f"{name}: {message}") from None
+        raise DataError("" if str(error).startswith(name) else f"{name}: ", error) from None
 
 
 def choose_direction(
@@ -398,7 +397,7 @@ def choose_direction(
     known: set[Direction] = {one.direction for one in parts if one.direction}
     if asked is None and len(known) != 1:
         why = f"some {what} minimise and some maximise" if known else unknown
-        raise DataError(f"{label}: {why}; pass direction='minimize' or 'maximize'")
+        raise DataError(f"{label}: {why}; pass ", SAY_DIRECTION)
     chosen = asked or known.pop()
     if not any(one.direction in (None, chosen) for one in parts):
         raise DataError(f"{label}: holds no {what} that {chosen}; pass the other direction")
@@ -409,7 +408,10 @@ def resolve_direction(asked: Direction | None, fixed: Direction) -> Direction:
     """Return a format's fixed direction; raise ``DataError`` if the caller asks for another."""
     if asked not in (None, fixed):
         raise DataError(
-            f"direction={asked!r}: this format always has direction={fixed!r}; leave it out"
+            "this format always has ",
+            Argument("direction", fixed),
+            "; leave it out",
+            direction=asked,
         )
     return fixed
 

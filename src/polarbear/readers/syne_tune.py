@@ -7,7 +7,7 @@ from typing import Any
 
 from polarbear._text import format_list
 from polarbear.data.run import Direction
-from polarbear.errors import DataError
+from polarbear.errors import Argument, DataError
 from polarbear.readers.source import (
     Refused,
     Source,
@@ -57,7 +57,8 @@ def load_syne_tune(source: Source, options: TrialOptions) -> list[Experiment]:
             experiments.append(_load_experiment(source, file, about, columns, options.clock))
     if several and not experiments:
         raise DataError(
-            f"{several[0]}: has several metrics, and runs are compared by one: pass value='...'"
+            f"{several[0]}: has several metrics, and runs are compared by one: pass ",
+            Argument("value", "..."),
         )
     if not experiments:
         raise Refused("no metadata.json of Syne Tune")

@@ -6,11 +6,11 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from polarbear._text import format_count, format_list
-from polarbear.data.columns import Columns, MappingColumns
-from polarbear.data.long_table import ColumnNaming, find_repetition_column
+from polarbear.data.columns import Columns
+from polarbear.data.long_table import find_repetition_column
 from polarbear.data.missing_columns import (
     REPETITION_COLUMNS,
     TIME_COLUMN,
@@ -21,10 +21,11 @@ from polarbear.data.missing_columns import (
     guess_columns,
     suggest_columns,
 )
-from polarbear.data.parquet import ParquetColumns
+from polarbear.data.parquet import ParquetTable
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.data.table import MappingTable, Table
+from polarbear.errors import Argument, DataError, Text, join_texts, warn
 from polarbear.readers.paths import parse_paths, propose_pattern
 from polarbear.readers.source import Refused, RefusedIncomplete, Source, prefix_errors
 
@@ -49,20 +50,20 @@ def read_long_csv(
     ``"{algorithm}/{instance}_s{repetition}.csv"``: each becomes a column. ``columns`` has aliases
     of columns, for files that have other names for them.
     """
-    files, naming = read_csv(source, names, columns), ColumnNaming(**parts)
+    files, naming = read_csv(source, names, columns), Columns(**parts)
     table = files.columns
     timed = list(_find_time_columns(table))
     if len(timed) > 1 and {naming.time, *naming.list_value_columns()}.isdisjoint(table.names):
-        given = [f"{name}=" for name in ("time", "value", "until") if parts.get(name) is not None]
+        names_of = ("time", "value", "until")
+        given = [Argument(name, parts[name]) for name in names_of if parts.get(name) is not None]
         why = f"it has a column per time ({format_list(timed, 4)})"
         if given and not source.forced:
-            raise RefusedIncomplete(
-                f"{why}, which are read as they are: leave out {', '.join(given)}"
-            )
-        raise Refused(f"{why}, which is format='wide'")
+            said = f"{why}, which are read as they are: leave out "
+            raise RefusedIncomplete((said, join_texts(", ", given)))
+        raise Refused(f"{why}, which is ", Argument("format", "wide"))
     direction = files.require_complete(naming, direction, *naming.list_number_columns())
     table, naming = files.with_empty_files(naming)
-    return Runs.from_columns(table, naming, direction=direction, clock=clock)
+    return Runs.from_table(table, naming, direction=direction, clock=clock)
 
 
 def read_wide_csv(
@@ -72,7 +73,7 @@ def read_wide_csv(
     algorithm: str = "algorithm",
     instance: str | Sequence[str] = "instance",
     repetition: str | None = None,
-    missing: str = "error",
+    missing: Literal["error", "drop"] = "error",
     clock: str = "time",
     names: str | None = None,
     columns: Aliases | None = None,
@@ -83,7 +84,7 @@ def read_wide_csv(
     observed until its last cell that is not empty, or until the time in a column "until".
     ``names`` and ``columns`` are as for long tables.
     """
-    files, parts = read_csv(source, names, columns), ColumnNaming(algorithm, instance, repetition)
+    files, parts = read_csv(source, names, columns), Columns(algorithm, instance, repetition)
     table, times = files.columns, _find_time_columns(files.columns)
     if not times:
         raise Refused("no column is named like a time (100, t=100, time_100)")
@@ -120,7 +121,7 @@ def read_wide_csv(
         return f"{table.describe_row(row)}, under {name!r}"
 
     refuse_merged_rows(table, parts)
-    parts = ColumnNaming(
+    parts = Columns(
         algorithm=algorithm,
         instance=instance,
         repetition=repetition,
@@ -129,11 +130,11 @@ def read_wide_csv(
         until=_LONG_UNTIL,
         missing=missing,
     )
-    cells = MappingColumns({**labels, **long}, where)
-    return Runs.from_columns(cells, parts, direction=direction, clock=clock)
+    cells = MappingTable({**labels, **long}, where)
+    return Runs.from_table(cells, parts, direction=direction, clock=clock)
 
 
-def refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
+def refuse_merged_rows(table: MappingTable, parts: Columns) -> None:
     """Raise ``DataError`` if two rows name the same run, since each row is a run."""
     repetition = find_repetition_column(table, parts)
     columns = [
@@ -146,8 +147,10 @@ def refuse_merged_rows(table: MappingColumns, parts: ColumnNaming) -> None:
         if key in seen:
             raise DataError(
                 f"{table.describe_row(seen[key])} and {table.describe_row(row)} are both "
-                f"{', '.join(key)}: if a column tells them apart, pass its name as "
-                "repetition='...', or add it to instance=('...', '...')"
+                f"{', '.join(key)}: if a column tells them apart, pass its name as ",
+                Argument("repetition", "..."),
+                ", or add it to ",
+                Argument("instance", ("...", "...")),
             )
         seen[key] = row
 
@@ -162,7 +165,7 @@ def read_long_parquet(
     **parts: Any,
 ) -> Runs:
     """Read Parquet files with a row for each observation of a run."""
-    naming, read = ColumnNaming(**parts), []
+    naming, read = Columns(**parts), []
     aliases = _normalise_aliases(columns)
     for name, table, fields in open_parquet_files(source, names):
         with prefix_errors(name):
@@ -178,7 +181,7 @@ def read_long_parquet(
                 gaps, more = describe_gaps(known_direction, naming.missing, incomplete)
                 arguments = suggest_columns(table, roles)
                 raise RefusedIncomplete(
-                    "; ".join([why, *gaps] if why else gaps), {**arguments, **more}
+                    join_texts("; ", [why, *gaps] if why else gaps), {**arguments, **more}
                 )
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
     return read[0] if len(read) == 1 else Runs.concat(read)
@@ -187,7 +190,7 @@ def read_long_parquet(
 class CsvTable(NamedTuple):
     """All CSV files of a source as one table of text cells, with the columns common to all."""
 
-    columns: MappingColumns
+    columns: MappingTable
     headers: dict[tuple[str, ...], str]  # the columns of files, and the first file that has them
     without_rows: dict[str, dict[str, str]]  # files with no more than a header, and their fields
     files: list[str]
@@ -195,7 +198,7 @@ class CsvTable(NamedTuple):
     cells: list[dict[str, Sequence[str]]]  # of each file with columns
 
     def require_complete(
-        self, naming: ColumnNaming, direction: Direction | None, *others: tuple[str, str]
+        self, naming: Columns, direction: Direction | None, *others: tuple[str, str]
     ) -> Direction:
         """Return the direction; raise ``RefusedIncomplete`` if any argument or column is missing.
 
@@ -203,9 +206,10 @@ class CsvTable(NamedTuple):
         """
         why, arguments = self._describe_missing([*naming.list_identity_columns(), *others])
         if why or direction is None:
-            n_incomplete = sum(count_incomplete(MappingColumns(own), others) for own in self.cells)
+            n_incomplete = sum(count_incomplete(MappingTable(own), others) for own in self.cells)
             gaps, more = describe_gaps(direction, naming.missing, n_incomplete)
-            raise RefusedIncomplete("; ".join([why, *gaps] if why else gaps), {**arguments, **more})
+            reasons = join_texts("; ", [why, *gaps] if why else gaps)
+            raise RefusedIncomplete(reasons, {**arguments, **more})
         optional = (naming.repetition, naming.until, naming.status, *REPETITION_COLUMNS)
         for name in (*optional, "until", "status"):
             lack = [file for header, file in self.headers.items() if name not in header]
@@ -216,7 +220,7 @@ class CsvTable(NamedTuple):
                 )
         return direction
 
-    def _describe_missing(self, roles: Sequence[tuple[str, str]]) -> tuple[str, dict[str, Any]]:
+    def _describe_missing(self, roles: Sequence[tuple[str, str]]) -> tuple[Text, dict[str, Any]]:
         """Describe the columns that files lack, and suggest arguments that name them."""
         present = set(self.columns.names)
         gone = [(part, name) for part, name in roles if name not in present]
@@ -228,10 +232,11 @@ class CsvTable(NamedTuple):
         if unnamed and not self.fields and len(self.files) > 1:
             pattern = propose_pattern(self.files, unnamed)
         if len(self.headers) == 1 and pattern is None:
-            hint = "" if self.fields or not unnamed or len(self.files) == 1 else _PATH_HINT
+            has_hint = not self.fields and unnamed and len(self.files) > 1
             why = describe_missing_columns(self.columns, roles)
             layout = describe_wide_layout(self.columns, [part for part, _ in gone])
-            return why + hint, {} if layout else suggest_columns(self.columns, roles)
+            hint = ("; or ", _PATH_HINT) if has_hint else ""
+            return (why, hint), {} if layout else suggest_columns(self.columns, roles)
         first, *others = ([c for c in own if c not in self.fields] for own in self.headers)
         file, *other_files = self.headers.values()
         columns = f"the columns of {file} are {format_list(first)}"
@@ -244,15 +249,15 @@ class CsvTable(NamedTuple):
         arguments |= _suggest_aliases(
             self.headers, [each for each in gone if each[0] not in unnamed]
         )
-        advice = [f"{name}={value!r}" for name, value in arguments.items()]
+        advice: list[Text] = [Argument(name, value) for name, value in arguments.items()]
         if unnamed and not pattern:
-            advice.append(_PATH_HINT.removeprefix("; "))
+            advice.append(("or ", _PATH_HINT))
         swap = ""
         if pattern and len(unnamed) == 2:
             swap = " ({algorithm} and {instance} the other way round, if that is what they are)"
-        return f"{columns}; pass {', '.join(advice)}{swap}", arguments
+        return (f"{columns}; pass ", join_texts(", ", advice), swap), arguments
 
-    def with_empty_files(self, naming: ColumnNaming) -> tuple[MappingColumns, ColumnNaming]:
+    def with_empty_files(self, naming: Columns) -> tuple[MappingTable, Columns]:
         """Add a row for each file that has none: a run that crashed before its first value."""
         old = len(self.columns.table[naming.time])
         if not self.without_rows or not (old or self.fields):
@@ -263,8 +268,9 @@ class CsvTable(NamedTuple):
         if not all(identity <= fields.keys() for fields in self.without_rows.values()):
             warn(
                 f"{several} without rows left out ({listed}): nothing says which runs they are; "
-                "pass names='{algorithm}/{instance}.csv' if their paths do, or write a row with "
-                "an empty value and status 'crashed'"
+                "pass ",
+                _PATH_PATTERN,
+                " if their paths do, or write a row with an empty value and status 'crashed'",
             )
             return self.columns, naming
         warn(
@@ -284,10 +290,11 @@ class CsvTable(NamedTuple):
         def where(row: int) -> str:
             return self.columns.describe_row(row) if row < old else files[row - old]
 
-        return MappingColumns(table, where), replace(naming, status=status)
+        return MappingTable(table, where), replace(naming, status=status)
 
 
-_PATH_HINT = "; or say what a file's path means with names='{algorithm}/{instance}.csv'"
+_PATH_PATTERN = Argument("names", "{algorithm}/{instance}.csv")
+_PATH_HINT = ("say what a file's path means with ", _PATH_PATTERN)
 
 
 def _suggest_aliases(
@@ -307,7 +314,7 @@ def _suggest_aliases(
     return {"columns": {name: list(guesses) for name, guesses in others.items()}}
 
 
-def read_csv_columns(source: Source) -> MappingColumns:
+def read_csv_columns(source: Source) -> MappingTable:
     """Read all CSV files of a source as one table of texts; all must have the same columns."""
     files = read_csv(source)
     (first, file), *others = files.headers.items()
@@ -374,7 +381,7 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
         file = bisect.bisect_right(starts, row) - 1
         return f"{files[file]}, line {_find_line(source, files[file], row - starts[file])}"
 
-    columns = MappingColumns(table, where)
+    columns = MappingTable(table, where)
     fields = frozenset(field for own in fields_of.values() for field in own)
     return CsvTable(
         columns=columns,
@@ -402,9 +409,7 @@ def _normalise_aliases(columns: Aliases | None) -> Aliases:
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
-        raise DataError(
-            f"columns={columns!r}: expected a mapping, such as {{'time': ['evals', 'fe']}}"
-        )
+        raise DataError("expected a mapping, such as {'time': ['evals', 'fe']}", columns=columns)
     return {
         str(column): [others] if isinstance(others, str) else list(map(str, others))
         for column, others in columns.items()
@@ -458,7 +463,7 @@ def _open_csv(source: Source, name: str) -> Any:
 
 def open_parquet_files(
     source: Source, names: str | None = None
-) -> Iterator[tuple[str, ParquetColumns, dict[str, str]]]:
+) -> Iterator[tuple[str, ParquetTable, dict[str, str]]]:
     """Open the Parquet files of a source; yield file name, columns, and fields of the path."""
     files = source.ending(".parquet", ".pq")
     if not files:
@@ -466,11 +471,11 @@ def open_parquet_files(
     fields_of = {name: {} for name in files} if names is None else parse_paths(source, files, names)
     for name, fields in fields_of.items():
         with prefix_errors(name):
-            columns = ParquetColumns(source.handle(name))
+            columns = ParquetTable(source.handle(name))
         yield name, columns, fields
 
 
-def _find_time_columns(table: MappingColumns) -> dict[str, float]:
+def _find_time_columns(table: MappingTable) -> dict[str, float]:
     """Map the columns whose names are times, such as t=100, to these times."""
     return _parse_time_columns(table.names)
 
@@ -480,7 +485,7 @@ def _parse_time_columns(names: Sequence[str]) -> dict[str, float]:
     return {name: float(match[1]) for name, match in matches.items() if match}
 
 
-def require_columns(columns: Columns, *names: str) -> None:
+def require_columns(columns: Table, *names: str) -> None:
     """Raise ``Refused`` if a table lacks one of the columns."""
     for name in names:
         if name not in columns.names:

@@ -78,12 +78,10 @@ def read_timefold(
         warn(f"{never[0]}: no feasible solution, so the run has no value ({len(never)} such logs)")
     records = [
         Run(
-            algorithm=name[0],
-            instance=name[1],
+            **name._asdict(),
             time=log.times,
             value=log.values,
             until=log.last if until is None else until,
-            repetition=name[2],
         )
         for log, name in zip(logs, naming.name_runs(stated), strict=True)
     ]

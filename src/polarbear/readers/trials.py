@@ -19,7 +19,7 @@ from polarbear.data.missing_columns import REPETITION_COLUMNS
 from polarbear.data.names import to_name
 from polarbear.data.run import NO_DIRECTION, Direction, Run, Status, sign_of
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, Text, warn
 from polarbear.readers.naming import RunName
 from polarbear.readers.paths import PathPattern, propose_pattern
 from polarbear.readers.source import RefusedIncomplete, Source, choose_direction, prefix_errors
@@ -104,17 +104,18 @@ class TrialOptions:
 
         >>> TrialOptions(chosen_by="val_loss").check()
         Traceback (most recent call last):
-        polarbear.errors.DataError: chosen_by='val_loss' with curve='best': ...
+        polarbear.errors.DataError: chosen_by='val_loss', curve='best': only a curve ...
         """
         if self.clock not in clocks:
-            raise DataError(f"clock={self.clock!r}: expected {' or '.join(map(repr, clocks))}")
+            raise DataError(f"expected {' or '.join(map(repr, clocks))}", clock=self.clock)
         if self.curve not in CURVES:
-            raise DataError(f"curve={self.curve!r}: expected one of {', '.join(CURVES)}")
+            raise DataError(f"expected one of {', '.join(CURVES)}", curve=self.curve)
         if self.chosen_by is not None and self.curve not in ("chosen", "final"):
             raise DataError(
-                f"chosen_by={self.chosen_by!r} with curve={self.curve!r}: pass curve='chosen' for "
-                "the value of the configuration that is chosen so far, which may get worse, or "
-                "curve='final' for the final choice, as one value at the end of each run"
+                "only a curve that is 'chosen' (the value of what is chosen so far, which may get "
+                "worse) or 'final' (that of the final choice, at the end of a run) chooses by it",
+                chosen_by=self.chosen_by,
+                curve=self.curve,
             )
 
 
@@ -164,7 +165,8 @@ Report(trial=0, time=7.5, value=3.0, choice=None)]
         if time < 0:
             raise DataError(
                 f"trial {trial.trial} ended before the first trial started, so times are wrong: "
-                "pass clock='evaluations'"
+                "pass ",
+                Argument("clock", "evaluations"),
             )
         reports.append(Report(trial.trial, time, trial.value, trial.choice))
     return reports, max((report.time for report in reports), default=0.0)
@@ -186,15 +188,7 @@ def make_runs(experiments: Sequence[Experiment], options: TrialOptions, source: 
     for one, name in name_experiments(selected, options):
         time, value = trace_values(one, curve, chosen)
         records.append(
-            Run(
-                algorithm=name.algorithm,
-                instance=name.instance,
-                time=time,
-                value=value,
-                until=one.until,
-                repetition=name.repetition,
-                status=one.status,
-            )
+            Run(**name._asdict(), time=time, value=value, until=one.until, status=one.status)
         )
     with prefix_errors(source.label):
         best = curve != "chosen"
@@ -274,12 +268,13 @@ RunName(algorithm='DE', instance='f1', repetition=3)]
         named.append((one, RunName(algorithm, instance, number)))
     if not named:
         raise RefusedIncomplete(
-            f"nothing fits names={naming.names!r}: the first is {labels[0][:80]!r}"
+            ("nothing fits ", Argument("names", naming.names), f": the first is {labels[0][:80]!r}")
         )
     if left_out:
         warn(
-            f"{len(left_out):,} of {len(labels):,} experiments do not fit names={naming.names!r} "
-            f"and were left out: {format_list(left_out, 4)}"
+            f"{len(left_out):,} of {len(labels):,} experiments do not fit ",
+            Argument("names", naming.names),
+            f" and were left out: {format_list(left_out, 4)}",
         )
     return named
 
@@ -320,7 +315,7 @@ def _find_repetition(
 
 def _describe_missing(
     one: Experiment, missing: Sequence[str], labels: Sequence[str], naming: TrialOptions
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[Text, dict[str, Any]]:
     """Describe an experiment without a known name, and propose arguments that give one."""
     stored = [
         str(name)
@@ -330,14 +325,17 @@ def _describe_missing(
     attributes = f" (stored are {format_list(stored, 8)})" if stored else ""
     proposed = _propose_names(labels)
     example = proposed.get("names", "{algorithm}__{instance}__{repetition}")
-    if naming.names is None:
-        advice = f"pass names={example!r}, or another pattern of such names"
-    else:
-        advice, proposed = f"add {' and '.join(missing)} to names={naming.names!r}", {}
-    return (
-        f"{one.place}: {one.label[:80]!r} does not tell {' and '.join(missing)}; {advice}; or say "
-        f"what is stored, such as algorithm='...'{attributes}"
-    ), proposed
+    advice: Text = ("pass ", Argument("names", example), ", or another pattern of such names")
+    if naming.names is not None:
+        advice, proposed = (f"add {' and '.join(missing)} to ", Argument("names", naming.names)), {}
+    why: Text = (
+        f"{one.place}: {one.label[:80]!r} does not tell {' and '.join(missing)}; ",
+        advice,
+        "; or say what is stored, such as ",
+        Argument("algorithm", "..."),
+        attributes,
+    )
+    return why, proposed
 
 
 def _propose_names(labels: Sequence[str]) -> dict[str, str]:

@@ -87,16 +87,16 @@ def write(
     if format is None:
         if path.suffix.lower() not in _SUFFIXES:
             raise DataError(
-                f"{path}: expected a name that ends in .csv, .parquet or .pq, or a folder with "
-                "format='ioh' or format='coco'"
+                f"{path}: expected a name that ends in .csv, .parquet or .pq, or the format ioh or "
+                "coco, which are folders"
             )
         format = _SUFFIXES[path.suffix.lower()]  # noqa: A001
     if format not in _WRITERS:
-        raise DataError(f"format={format!r}: expected one of {', '.join(_WRITERS)}")
+        raise DataError(f"expected one of {', '.join(_WRITERS)}", format=format)
     if not len(runs):
         raise DataError("there are no runs to write: pass Runs that are not empty")
     if runs.order_by and format in ("ioh", "coco"):
-        raise DataError(f"format={format!r} has no place for runs ordered by {runs.order_by}")
+        raise DataError(f"{format} has no place for runs ordered by {runs.order_by}")
     try:
         _WRITERS[format](runs, path)
     except OSError as error:

@@ -120,13 +120,14 @@ def _describe_when(
     """Return when to run an algorithm, in a few words; if never, who is ahead of it."""
     if verdict is not None and verdict.kind == "removed":
         return escape_text(verdict.why).split("\n")[0][:60]
+    code = found.algorithms.index(name) if found and name in found.algorithms else None
+    when = ribbon.describe_when(code) if ribbon and code is not None else ""
     if verdict is not None and verdict.kind == "dominated" and verdict.margin is not None:
-        return f"never: {_shorten(verdict.rival or '')} replaces it"
-    if found is None or ribbon is None or name not in found.algorithms:
+        rival = _shorten(verdict.rival or "")
+        return f"{when}, but {rival} is as good" if when else f"never: {rival} replaces it"
+    if found is None or ribbon is None or code is None:
         by = verdict.rival if verdict else None
         return f"{_shorten(by)} is always ahead" if by else ""
-    code = found.algorithms.index(name)
-    when = ribbon.describe_when(code)
     if when:
         return when
     ahead = found.replaces[:, code]

@@ -10,10 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import choose_precision, format_count, format_range, format_unit, round_time
+from polarbear._text import (
+    capitalise,
+    choose_precision,
+    format_count,
+    format_range,
+    format_unit,
+    round_time,
+)
+from polarbear.data.array_files import pack_array
 from polarbear.data.colours import MAX_SEPARATED, Cast
 from polarbear.data.instance_basis import ClassBasis
 from polarbear.data.losses import Losses
+from polarbear.data.run import FAILED
 from polarbear.data.run_ends import format_counts, sum_counts
 from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError
@@ -31,7 +40,8 @@ from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.race import Race
 from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
-from polarbear.reporting.packing import find_candidates, pack_array, pack_draws, pack_shares
+from polarbear.reporting.packing import find_candidates, pack_draws, pack_shares
+from polarbear.selection.more_time import ValueOfTime
 
 DOCUMENT_KIND, DOCUMENT_VERSION = "polarbear report", 1
 
@@ -51,6 +61,7 @@ def make_document(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     losses: Losses | None = None,
+    more_time: ValueOfTime | None = None,
     refits: int = 0,
 ) -> dict[str, Any]:
     """Collect everything that the report of a posterior or a race shows, as data for JSON.
@@ -69,6 +80,8 @@ def make_document(
         More lines for the last section: the origin of the data, the command.
     losses
         How much is lost, for a section of its own.
+    more_time
+        When more time stops paying, for a sentence below the answer.
     refits
         The most rounds of a race whose posterior is fitted again, to show how probable it was
         that each algorithm is dominated.
@@ -120,7 +133,7 @@ def make_document(
         "algorithms": names,
         "pareto": [names.index(name) for name in cast.pareto],
         "looks": _collect_styles(names, cast, posterior),
-        "verdict": _collect_verdict(posterior, found, racing),
+        "verdict": _collect_verdict(posterior, found, racing, more_time),
         "rows": collect_rows(posterior, found, racing, certainty, names),
         "by_instance": by_instance,
         "classes": classes,
@@ -146,8 +159,9 @@ def _collect_facts(
         n_runs = sum(one.n_runs for one in posterior.ends)
         n_failed = sum(one.n_failed for one in posterior.ends)
         if n_failed:
-            counts = format_counts(sum_counts(posterior.ends))
-            facts.append((f"{n_failed:,} of {n_runs:,} runs failed ({counts})", "bad"))
+            counts = {k: n for k, n in sum_counts(posterior.ends).items() if k in FAILED}
+            how = f"failed ({format_counts(counts)})" if len(counts) > 1 else next(iter(counts))
+            facts.append((f"{n_failed:,} of {n_runs:,} runs {how}", "bad"))
         elif n_runs:
             facts.append((f"{format_count(n_runs, 'run')}, all complete", ""))
     first, last = (round_time(float(times[k]), clock, 3) for k in (0, -1))
@@ -155,16 +169,20 @@ def _collect_facts(
 
 
 def _collect_verdict(
-    posterior: Posterior | None, found: Findings | None, racing: Race | None
+    posterior: Posterior | None,
+    found: Findings | None,
+    racing: Race | None,
+    more_time: ValueOfTime | None,
 ) -> dict[str, Any]:
     """Return what a reader must know first, and the state of a race or of the set in a line."""
     # What failures did is said beside the answer, where it is about the algorithm to run.
     failures = {f"{one.describe_failures()}." for one in posterior.ends} if posterior else set()
     cautions = [text for text in found.cautions if text not in failures] if found else []
-    if racing is None:
-        return {"cautions": cautions, "summary": describe_pareto_set(found) if found else ""}
-    state = describe_end(racing.status)
-    return {"cautions": cautions, "summary": f"{state[:1].upper()}{state[1:]}."}
+    summary = describe_pareto_set(found) if found else ""
+    if racing is not None:
+        summary = f"{capitalise(describe_end(racing.status))}."
+    sentence = f"{capitalise(str(more_time))}." if more_time else ""
+    return {"cautions": cautions, "summary": summary, "more_time": sentence}
 
 
 def _collect_classes(subject: InstancePosterior) -> dict[str, Any]:

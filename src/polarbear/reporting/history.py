@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from polarbear._text import format_count, format_duration, format_list
+from polarbear.data.array_files import pack_array
 from polarbear.data.runs import Runs
 from polarbear.plots.evolution import evolution_data
 from polarbear.plots.run_allocation import allocation_data
@@ -19,7 +20,6 @@ from polarbear.racing.questions.stored import UnknownQuestion
 from polarbear.racing.race import Race
 from polarbear.racing.replay import Replay
 from polarbear.racing.status import RaceStatus
-from polarbear.reporting.packing import pack_array
 
 
 def describe_race(source: Race, names: list[str], refits: int) -> dict[str, Any]:

@@ -1,35 +1,22 @@
-"""Packing of arrays as text for a page, and of draws in one byte each.
+"""Packing of shares and draws for a page: of shares in two bytes, of draws in one byte each.
 
 The number of bytes is limited: draws are thinned, and algorithms that no preference would choose
 are left out. The remaining draws are matched to the mean and standard deviation over all draws.
 Expected values are therefore exact, and quantiles far closer than with thinning alone.
 """
 
-import base64
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.array_files import pack_array
 from polarbear.selection.ratings import thin_draws
 
 MAX_DRAW_BYTES = 300_000
 """The most bytes of draws in a page; base64 adds a third."""
 
 MIN_DRAWS = 100
-
-_NUMPY_TYPES = {"f4": "<f4", "u2": "<u2", "u1": "u1"}
-
-
-def pack_array(values: NDArray[Any], kind: str = "f4") -> dict[str, Any]:
-    """Pack an array for JSON: its shape, and its little-endian numbers in base64.
-
-    >>> pack_array(np.array([[1.0, 2.0]]))
-    {'shape': [1, 2], 'kind': 'f4', 'base64': 'AACAPwAAAEA='}
-    """
-    plain = np.ascontiguousarray(values, dtype=_NUMPY_TYPES[kind])
-    text = base64.b64encode(plain.tobytes()).decode("ascii")
-    return {"shape": list(plain.shape), "kind": kind, "base64": text}
 
 
 def pack_shares(values: NDArray[Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.plots.arguments import PosteriorSource
 from polarbear.reporting.content import make_document
+from polarbear.selection.more_time import ValueOfTime
 
 SCRIPT_NAMES = (
     "data",
@@ -47,6 +48,7 @@ def report(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     losses: Losses | None = None,
+    more_time: ValueOfTime | None = None,
 ) -> Path:
     """Write a report: one HTML file that needs only a browser, and no network.
 
@@ -70,6 +72,9 @@ def report(
         More lines for the last section: the origin of the data, the command.
     losses
         How much is lost, for a section of its own: what :func:`polarbear.selection.losses` returns.
+    more_time
+        When more time stops paying, for a sentence below the answer: what
+        :func:`polarbear.selection.value_of_time` returns.
 
     Returns
     -------
@@ -95,7 +100,12 @@ def report(
     if not path.parent.is_dir():
         raise DataError(f"{path}: there is no folder {path.parent}; create it first")
     page = render_page(
-        subject, certainty=certainty, title=title, provenance=provenance, losses=losses
+        subject,
+        certainty=certainty,
+        title=title,
+        provenance=provenance,
+        losses=losses,
+        more_time=more_time,
     )
     partial = path.with_name(path.name + ".partial")
     partial.write_text(page, "utf-8")
@@ -110,6 +120,7 @@ def render_page(
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
     losses: Losses | None = None,
+    more_time: ValueOfTime | None = None,
 ) -> str:
     """Render the report of a posterior or a race as HTML."""
     content = make_document(
@@ -118,6 +129,7 @@ def render_page(
         title=title,
         provenance=provenance,
         losses=losses,
+        more_time=more_time,
         refits=MAX_REFITS,
     )
     return render_document(content)
@@ -149,6 +161,7 @@ def render_document(content: Mapping[str, Any], *, live: bool = False) -> str:
         *verdict["cautions"],
         *(one["warning"] for one in content["rows"] if one["warning"]),
         verdict["summary"],
+        *filter(None, [verdict["more_time"]]),
         *(one["text"] for one in content["rows"]),
         *content["by_instance"],
         *(f"{one['name']}: run {one['ribbons']['linear']['says']}" for one in classes),

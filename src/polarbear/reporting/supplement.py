@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from polarbear._text import format_count
+from polarbear.data.array_files import MALFORMED_FILE_ERRORS
 from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
-from polarbear.inference.archive import MALFORMED_FILE_ERRORS
 from polarbear.inference.versions import software_versions
 from polarbear.papers.citation import render_bibtex
 from polarbear.papers.latex import to_latex

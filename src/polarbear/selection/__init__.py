@@ -2,8 +2,8 @@
 
 ``preferences`` define the value of a rating curve, ``portfolios`` searches the best multiset of
 algorithms, ``decision`` has ``select``, ``result`` has ``Selection``, and ``ratings`` the small
-file from which ``select`` works elsewhere. These need numpy only. ``schedules`` and
-``more_time`` work from runs. May import data and _text.
+file from which ``select`` works elsewhere. These need numpy only. ``schedules``,
+``more_time`` and ``board`` work from runs. May import data and _text.
 """
 
 from importlib import import_module
@@ -15,11 +15,13 @@ from polarbear.selection.worst_case import worst_case_regret
 
 if TYPE_CHECKING:
     from polarbear.data.losses import losses
+    from polarbear.selection.board import audit
     from polarbear.selection.more_time import value_of_time
     from polarbear.selection.schedules import schedule
 
 # What works from runs needs more than numpy, so it is imported when first used.
 _FROM_RUNS = {
+    "audit": "polarbear.selection.board",
     "losses": "polarbear.data.losses",
     "schedule": "polarbear.selection.schedules",
     "value_of_time": "polarbear.selection.more_time",
@@ -28,6 +30,7 @@ _FROM_RUNS = {
 __all__ = [
     "InstanceRatings",
     "Ratings",
+    "audit",
     "losses",
     "schedule",
     "value_of_selection",

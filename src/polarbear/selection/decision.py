@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_unit
 from polarbear.data.names import find_indices
-from polarbear.errors import DataError, warn
+from polarbear.errors import Argument, DataError, warn
 from polarbear.selection.portfolios import (
     BestPortfolios,
     PortfolioTask,
@@ -114,7 +114,7 @@ def select(
     codes = _find_candidates(posterior, among)
     _check_arguments(risk, size, len(codes), repeats)
     if sure is not None and not 0 < sure < 1:
-        raise DataError(f"sure={sure!r}: expected a probability between 0 and 1, such as 0.95")
+        raise DataError("expected a probability between 0 and 1, such as 0.95", sure=sure)
     if size > 1 and repeats is None:
         warn(
             "a portfolio is rated by the sum rule, which holds if the best result of its runs is "
@@ -245,16 +245,16 @@ def _check_arguments(risk: Risk, size: int, n: int, repeats: bool | None) -> Non
     if isinstance(risk, str):
         if risk not in ("expected", "best"):
             raise DataError(
-                f"risk={risk!r}: expected 'expected', 'best', or the level of a quantile (0.05)"
+                "expected 'expected', 'best', or the level of a quantile (0.05)", risk=risk
             )
     elif not 0 < risk < 1:
-        raise DataError(
-            f"risk={risk!r}: expected the level of a quantile between 0 and 1, such as 0.05"
-        )
+        raise DataError("expected the level of a quantile between 0 and 1, such as 0.05", risk=risk)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-        raise DataError(f"size={size!r}: expected the number of parallel runs, at least 1")
+        raise DataError("expected the number of parallel runs, at least 1", size=size)
     if repeats is False and size > n:
         raise DataError(
-            f"size={size} without repeats needs {size} algorithms, got {n}: pass repeats=True, or "
-            "a smaller size"
+            Argument("size", size),
+            f" without repeats needs {size} algorithms, got {n}: pass ",
+            Argument("repeats", True),
+            ", or a smaller size",
         )

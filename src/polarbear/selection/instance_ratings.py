@@ -5,12 +5,8 @@ It needs numpy alone, and no training data. ``value_of_selection`` says what it 
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from polarbear._text import format_list
+from polarbear.data.array_files import read_arrays, write_arrays
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.instance_basis import ClassBasis, FeatureBasis, draw_utilities
-from polarbear.data.unpacking import check_zip
 from polarbear.errors import DataError
 from polarbear.selection.preferences import Linear, evaluate_curves, to_preference
 from polarbear.selection.ratings import Ratings
@@ -30,7 +26,10 @@ Floats = NDArray[np.float64]
 FILE_KIND, FILE_VERSION = "polarbear instance ratings", 1
 """The type and the format version in the file."""
 
-BASIS_ARRAYS = ("knots", "scores", "indicators", "indicator_moments", "inducing", "projection")
+BASIS_ARRAYS = (
+    *("knots", "scores", "indicators", "indicator_moments", "inducing", "projection"),
+    "indicator_of",
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -131,31 +130,20 @@ class InstanceRatings(FrozenRecord):
             "tau": self.tau.astype(np.float16),
         }
         if isinstance(basis, FeatureBasis):
-            arrays |= {name: getattr(basis, name) for name in (*BASIS_ARRAYS, "indicator_of")}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+            arrays |= {name: getattr(basis, name) for name in BASIS_ARRAYS}
+        write_arrays(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file that :meth:`save` wrote. Nothing in it is executed or unpickled."""
+        header, arrays = read_arrays(path, FILE_KIND, FILE_VERSION)
         try:
-            content = BytesIO(Path(path).read_bytes())
-            with zipfile.ZipFile(content) as archive:
-                check_zip(archive)
-            with np.load(content, allow_pickle=False) as file:
-                header = json.loads(str(file["header"]))
-                if header["kind"] != FILE_KIND or header["version"] > FILE_VERSION:
-                    raise ValueError("another kind of file, or one of a newer PolarBear")
-                arrays = {name: file[name] for name in file.files if name != "header"}
             names = tuple(map(str, header["names"]))
             if header["classes"] is not None:
                 basis = ClassBasis(names, tuple(map(str, header["classes"])))
                 n_functions = len(basis.classes)
             else:
                 parts: dict[str, Any] = {name: arrays[name] for name in BASIS_ARRAYS}
-                own = np.full(len(names), -1)
-                own[parts["indicators"]] = parts["indicators"]
-                parts["indicator_of"] = arrays.get("indicator_of", own)  # not in older files
                 parts["constants"] = {str(k): float(v) for k, v in header["constants"].items()}
                 basis = FeatureBasis(names=names, length=float(header["length"]), **parts)
                 n_functions = basis.projection.shape[1]
@@ -173,10 +161,8 @@ class InstanceRatings(FrozenRecord):
                 tau=tau,
                 clock=str(header["clock"]),
             )
-        except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError) as error:
-            raise DataError(f"{path} is no file of InstanceRatings.save: {error}") from None
-        except (zipfile.BadZipFile, zlib.error) as error:
-            raise DataError(f"{path} is damaged: {error}") from None
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise DataError(f"{path} is damaged: {error}; save the selector again") from None
 
     def __str__(self) -> str:
         return (

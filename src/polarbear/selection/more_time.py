@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import format_duration, format_share, format_share_range, format_time
+from polarbear._text import format_duration, format_share, format_share_range
 from polarbear.data.grid import from_runs
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs, check_runs
@@ -71,9 +71,9 @@ class ValueOfTime:
             )
         low, high = self.improves[int(np.searchsorted(self.budgets, enough)), 1:]
         return (
-            f"beyond {format_duration(enough, self.clock)}, twice the budget improves {who} by "
-            f"more than {100 * self.tolerance:g} % on at most {100 * PAYS:g} % of instances "
-            f"({format_share_range(low, high)} at {format_time(enough, self.clock)})"
+            f"more time stops paying at {format_duration(enough, self.clock)}: twice the budget "
+            f"then improves {who} by more than {100 * self.tolerance:g} % on at most "
+            f"{100 * PAYS:g} % of instances ({format_share_range(low, high)} there)"
         )
 
     __repr__ = __str__
@@ -104,7 +104,7 @@ def value_of_time(
     """
     check_runs(runs, "value_of_time")
     if tolerance < 0:
-        raise DataError(f"tolerance={tolerance}: expected a share of the value, such as 0.01")
+        raise DataError("expected a share of the value, such as 0.01", tolerance=tolerance)
     rows, last = find_rows(runs), from_runs(runs, 2)[-1]
     budgets = choose_times(runs, last)
     budgets = budgets[2 * budgets <= last]

@@ -350,8 +350,9 @@ def to_preference(preference: Any, times: Floats) -> Preference:
     elif isinstance(preference, tuple | list) and len(preference) == 2:
         hint = f"preferences.between({preference[0]}, {preference[1]})"
     raise DataError(
-        f"preference={preference!r}: expected a function of time that gives weights, or one of "
-        f"polarbear.preferences, such as {hint}"
+        f"expected a function of time that gives weights, or one of "
+        f"polarbear.preferences, such as {hint}",
+        preference=preference,
     )
 
 
@@ -503,7 +504,7 @@ def _check_numbers(what: str, *times: object) -> None:
 
 def _check_scale(scale: Scale) -> Scale:
     if scale not in ("linear", "log"):
-        raise DataError(f"scale={scale!r}: expected 'linear' or 'log'")
+        raise DataError("expected 'linear' or 'log'", scale=scale)
     return scale
 
 

@@ -3,7 +3,6 @@
 docs/reference/ratings-file.md defines the file format.
 """
 
-import base64
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.data.array_files import check_header, pack_array, unpack_array
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.names import find_indices
 from polarbear.errors import DataError
@@ -85,7 +85,7 @@ class Ratings(FrozenRecord):
         ``among`` keeps only these algorithms, such as those that are not dominated.
         """
         if draws < 1:
-            raise DataError(f"draws={draws}: expected at least 1")
+            raise DataError("expected at least 1", draws=draws)
         names = posterior.algorithms
         codes = np.arange(len(names)) if among is None else find_indices(among, names, "algorithm")
         ratings = thin_draws(posterior.ratings, draws)[..., codes]
@@ -94,15 +94,13 @@ class Ratings(FrozenRecord):
 
     def save(self, path: str | Path) -> None:
         """Write the ratings to a JSON file."""
-        packed = np.ascontiguousarray(self.ratings, dtype="<f2").tobytes()
         content = {
             "kind": FILE_KIND,
             "version": FILE_VERSION,
             "algorithms": list(self.algorithms),
             "clock": self.clock,
             "times": self.times.tolist(),
-            "draws": len(self.ratings),
-            "ratings": base64.b64encode(packed).decode("ascii"),
+            "ratings": pack_array(self.ratings, "f2"),
         }
         Path(path).write_text(json.dumps(content, indent=1, ensure_ascii=False), "utf-8")
 
@@ -115,29 +113,22 @@ class Ratings(FrozenRecord):
             raise DataError(
                 f"{path} does not hold ratings, because it is not JSON: {error}"
             ) from None
-        if not isinstance(content, dict) or content.get("kind") != FILE_KIND:
-            raise DataError(
-                f"{path} does not hold {FILE_KIND}: pass a file that Ratings.save wrote"
-            )
-        version = content.get("version")
-        if isinstance(version, int) and version > FILE_VERSION:
-            raise DataError(
-                f"{path} was written by a newer PolarBear (format {version}, this one reads up to "
-                f"{FILE_VERSION}): upgrade to read it"
-            )
+        check_header(path, content, FILE_KIND, FILE_VERSION)
         try:
             names = content["algorithms"]
             if not isinstance(names, list) or not names or len({*map(str, names)}) < len(names):
                 raise ValueError("the algorithms must be a list of different names")
             names = tuple(map(str, names))
             times = np.array(content["times"], dtype=np.float64)
-            packed = base64.b64decode(content["ratings"], validate=True)
             if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
                 raise ValueError("the times of the ratings must be finite and increase")
-            shape = (int(content["draws"]), len(times), len(names))
-            if min(shape) < 1:
-                raise ValueError(f"the ratings have the shape {shape}, so some are missing")
-            ratings = np.frombuffer(packed, dtype="<f2").astype(np.float32).reshape(shape)
+            ratings = unpack_array(content["ratings"]).astype(np.float32)
+            if (
+                ratings.ndim != 3
+                or ratings.shape[1:] != (len(times), len(names))
+                or not ratings.size
+            ):
+                raise ValueError(f"the ratings have the shape {ratings.shape}, so some are missing")
             clock = str(content["clock"])
         except KeyError as error:
             raise DataError(f"{path} is damaged: its entry {error} is missing") from None

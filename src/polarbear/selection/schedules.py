@@ -204,10 +204,10 @@ def schedule(
     """
     check_runs(runs, "schedule")
     if steps < 2:
-        raise DataError(f"steps={steps}: expected at least 2 algorithms, one after the other")
+        raise DataError("expected at least 2 algorithms, one after the other", steps=steps)
     if score not in get_args(Score):
-        raise DataError(f"score={score!r}: expected one of {', '.join(get_args(Score))}")
-    table = Table.of(runs, budget, score, target)
+        raise DataError(f"expected one of {', '.join(get_args(Score))}", score=score)
+    table = RunTable.of(runs, budget, score, target)
     found = Search(table, seed).find(steps)
     says = table.preference.says
     if isinstance(budget, int | float):
@@ -216,7 +216,7 @@ def schedule(
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """The scores of algorithms that start and stop at given times, at K budgets on R rows.
 
     A row is a repetition on an instance, on which all algorithms ran.
@@ -275,6 +275,23 @@ class Table:
         )
 
 
+def draw_mean_leads(lead: Floats, rng: np.random.Generator) -> Floats:
+    """Draw the mean over all instances from leads on some, by the Bayesian bootstrap.
+
+    One more instance with the largest lead and one with the largest loss, each of half a weight,
+    keep a lead on two instances only from being certain.
+    """
+    drawn = rng.standard_exponential((DRAWS, len(lead)))
+    more = rng.gamma(0.5, size=(DRAWS, 2))
+    mean = drawn @ lead + np.abs(lead).max() * (more[:, 0] - more[:, 1])
+    return mean / (drawn.sum(axis=1) + more.sum(axis=1))
+
+
+def find_probability(lead: Floats) -> float:
+    """Return the share of draws with a lead; of those without a difference, a half."""
+    return float(np.mean(lead > 0) + np.mean(lead == 0) / 2)
+
+
 def find_rows(runs: Runs) -> NDArray[np.intp]:
     """Return which run (n, rows) each algorithm made on each instance and repetition."""
     key = runs.instance.astype(np.int64) * (int(runs.repetition.max()) + 1) + runs.repetition
@@ -320,7 +337,7 @@ Steps = tuple[tuple[int, float], ...]
 class Search:
     """The best schedules on the training parts of all folds, and on everything (the last)."""
 
-    def __init__(self, table: Table, seed: int) -> None:
+    def __init__(self, table: RunTable, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.table, self.rng = table, rng
         self.names, own = np.unique(table.instance, return_inverse=True)
@@ -346,19 +363,14 @@ class Search:
         by_instance = [
             np.bincount(self.own, one * self.weight) for one in (held_out[0], held_out[1])
         ]
-        lead = by_instance[0] - by_instance[1]
-        drawn = self.rng.standard_exponential((DRAWS, len(lead)))
-        # One more instance with the largest lead and one with the largest loss, each of half a
-        # weight: a lead on two instances only is not certain.
-        more = self.rng.gamma(0.5, size=(DRAWS, 2))
-        mean = drawn @ lead + np.abs(lead).max() * (more[:, 0] - more[:, 1])
-        mean /= drawn.sum(axis=1) + more.sum(axis=1)
+        lead = np.asarray(by_instance[0] - by_instance[1], dtype=np.float64)
+        mean = draw_mean_leads(lead, self.rng)
         low, high = np.quantile(mean, [0.025, 0.975])
         names = self.table.algorithms
         return {
             "steps": tuple((names[a], until) for a, until in found[-1]),
             "single": names[int(single[-1])],
-            "probability": float(np.mean(mean > 0) + np.mean(mean == 0) / 2),
+            "probability": find_probability(mean),
             "gain": (float(lead.mean()), float(low), float(high)),
             "values": (float(by_instance[0].mean()), float(by_instance[1].mean())),
         }

@@ -38,7 +38,7 @@ def draw_paper_example(name: str, seed: int | np.random.Generator = 0) -> Floats
     ((100, 10), 1)
     """
     if name not in PAPER_EXAMPLES:
-        raise DataError(f"name={name!r}: expected one of {', '.join(PAPER_EXAMPLES)}")
+        raise DataError(f"expected one of {', '.join(PAPER_EXAMPLES)}", name=name)
     example, rng = PAPER_EXAMPLES[name], np.random.default_rng(seed)
     # From 0.02, for from a factor of 100 on the prior would take logarithms of time.
     times = np.linspace(0.02, 1.0, example.n_times)

@@ -67,7 +67,7 @@ def draw_persistent_noise(
     True
     """
     if not persistence >= 0:
-        raise DataError(f"persistence={persistence!r}: expected a number from 0 to inf")
+        raise DataError("expected a number from 0 to inf", persistence=persistence)
     rng = np.random.default_rng(seed)
     if persistence == 0:
         return rng.gumbel(size=(len(times), *size))

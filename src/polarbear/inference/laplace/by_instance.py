@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from polarbear._text import format_list
-from polarbear.data.columns import to_columns
 from polarbear.data.instance_basis import UNKNOWN_CLASS, Basis, ClassBasis, FeatureBasis
 from polarbear.data.instance_data import InstanceData, find_attribute, join_table
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings
+from polarbear.data.table import to_table
 from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.cluster_robust import (
@@ -132,21 +132,22 @@ def read_attributes(rankings: Rankings, classes: str | None, features: object) -
         features = [features]
     if isinstance(features, list | tuple):
         if not features:
-            raise DataError(f"features={features!r}: expected at least one name of an attribute")
+            raise DataError("expected at least one name of an attribute", features=features)
         data = {name: find_attribute(data, name) for name in features}
     elif not every:
-        data = join_table(to_columns(features), "instance", rankings.instances)
+        data = join_table(to_table(features), "instance", rankings.instances)
     numbers = {name: values for name, values in data.items() if values.dtype.kind != "U"}
     texts = [name for name in data if name not in numbers]
     if texts and not every:
         raise DataError(f"features must be numbers, got {format_list(texts)}")
     if not numbers:
-        shown = repr(features) if every else "the table"
+        shown = features if every else "the table"
         only = f", only texts ({format_list(texts)}), for classes=" if texts else ""
         raise DataError(
-            f"features={shown}: the instances have no attribute that is a number{only}. Pass a "
+            f"the instances have no attribute that is a number{only}. Pass a "
             "table with a column 'instance' and one for each feature, or add it with "
-            "runs.with_instance_data(table) before ranking"
+            "runs.with_instance_data(table) before ranking",
+            features=shown,
         )
     return numbers
 

@@ -103,7 +103,7 @@ def fit_laplace(
         The number of draws; by default from 1000 to 16,000, as precision requires.
     """
     if draws is not None and not (isinstance(draws, int | np.integer) and draws >= 100):
-        raise DataError(f"draws={draws!r}: expected a whole number of at least 100")
+        raise DataError("expected a whole number of at least 100", draws=draws)
     by_instance = evidence == "instances" and len(rankings.times) > 1
     if by_instance and isinstance(prior, IndependentPrior) and not prior.hypers():
         part, source = merge_equal_times(rankings)

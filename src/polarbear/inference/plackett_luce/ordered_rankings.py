@@ -239,12 +239,46 @@ def tie_subsets(size: int) -> TieSubsets:
         member = (code[:, None] >> np.arange(size) & 1).astype(np.float64)
         weight = np.array([1.0 / comb(size, m) for m in range(1, size + 1)])
         return TieSubsets(member, weight[member.sum(axis=1).astype(int) - 1])
-    rng = np.random.default_rng(size)
     # All rotations of an order give every algorithm every place equally often.
-    base = [rng.permutation(size) for _ in range(SAMPLED_ORDERS)]
-    orders = np.stack([(order + k) % size for order in base for k in range(size)])
+    orders = np.stack([(order + k) % size for order in sample_orders(size) for k in range(size)])
     member = (orders[:, None, :] >= np.arange(size)[None, :, None]).reshape(-1, size)
     return TieSubsets(member.astype(np.float64), np.full(len(member), 1.0 / len(orders)))
+
+
+@cache
+def sample_orders(size: int) -> Ints:
+    """Return the place of each member of a tied group in random orders (orders, group size)."""
+    rng = np.random.default_rng(size)
+    return np.stack([rng.permutation(size) for _ in range(SAMPLED_ORDERS)])
+
+
+def sum_over_pairs(rate: Floats, subsets: TieSubsets) -> Floats:
+    """Return for each pair of a group's members the sum of rates of the subsets with both.
+
+    ``rate`` is (groups, subsets), and the result (groups, group size, group size). The subsets of
+    sampled orders are the arcs of a circle: with all rotations, those that hold the places a and b
+    are found from sums along the circle, without going through pairs for each subset.
+
+    >>> subsets = tie_subsets(EXACT_TIES + 1)
+    >>> rate = np.random.default_rng(0).random((1, len(subsets.weight)))
+    >>> literal = (rate[:, None, :] * subsets.member.T) @ subsets.member
+    >>> bool(np.allclose(sum_over_pairs(rate, subsets), literal))
+    True
+    """
+    size = subsets.member.shape[1]
+    if size <= EXACT_TIES:
+        return (rate[:, None, :] * subsets.member.T) @ subsets.member
+    place = sample_orders(size)
+    a, b = np.ogrid[:size, :size]
+    # The sets of a rotation r are nested: that with place v has all sets of places up to v.
+    nested = np.cumsum(rate.reshape(len(rate), -1, size, size), axis=-1)
+    before = np.zeros((*nested.shape[:-1], size + 1))
+    np.cumsum(nested[..., (b - a) % size, b], axis=-1, out=before[..., 1:])
+    # Place b comes d after a on the circle. The earlier one is a, or b where it begins anew.
+    d = (b - a) % size
+    both = before[..., a, size - d] + before[..., b, d]
+    order = np.arange(len(place))[:, None, None]
+    return both[:, order, place[:, :, None], place[:, None, :]].sum(axis=1)
 
 
 def subtract_maximum(mu: Floats) -> Floats:

@@ -26,6 +26,7 @@ from polarbear.inference.plackett_luce.ordered_rankings import (
     iterate_sorted_rankings,
     subtract_maximum,
     suffix_sums,
+    sum_over_pairs,
     tie_subsets,
 )
 
@@ -236,7 +237,7 @@ class RankingLikelihood:
         for some in bounded_slices(len(ties.row), member.size):
             part = _Ties(ties.row[some], ties.place[some], ties.weight[some], ties.subsets)
             rate = part.inverse_totals(theta, suffix, 2)
-            own, shared = rate @ member, (rate[:, None, :] * member.T) @ member
+            own, shared = rate @ member, sum_over_pairs(rate, ties.subsets)
             excess = shared - np.minimum(own[:, :, None], own[:, None, :])
             self._scatter_pairs(flat, block.item[part.row[:, None], part.columns], excess)
 

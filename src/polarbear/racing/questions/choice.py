@@ -76,6 +76,7 @@ class Choice(Question):
     by: Literal["e-values", "posterior"] = "e-values"
 
     posterior_for: ClassVar[PosteriorUse] = "choice"
+    n_draws: ClassVar[int | None] = 1000
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +96,6 @@ class Choice(Question):
                 "by": (self.by in ("e-values", "posterior"), "'e-values' or 'posterior'"),
             },
         )
-
-    @property
-    def n_draws(self) -> int | None:
-        """The number of posterior draws that a decision needs: few, if e-values settle it."""
-        return 1000 if self.regret is None and self.by == "e-values" else None
 
     def at(self, times: Sequence[float], clock: str) -> Self:
         """Return the question with the preference as weights at the times of a race."""
@@ -186,13 +182,13 @@ class Choice(Question):
         leads = Leads.of(posterior, rankings, np.array(self.preference.values))  # pyright: ignore
         if leads is None:
             return None, {}
-        t = ((leads.mean + equivalence_margin(self.epsilon)) / leads.spread)[0]
-        z = np.sqrt(2 * (log_k + 1))
-
-        def find_routes(shift: float) -> Routes:
-            return Routes(np.full(t.shape, np.inf), count_more(t + shift, leads.instances[0], z))
-
-        return forecast_pairs(pairs, posterior.algorithms, find_routes)
+        z, margin = np.sqrt(2 * (log_k + 1)), equivalence_margin(self.epsilon)
+        settled = (
+            count_more(((lead + margin) / leads.spread)[0], leads.instances[0], z)
+            for lead in leads.each()
+        )
+        routes = (Routes(np.full(one.shape, np.inf), one) for one in settled)
+        return forecast_pairs(pairs, posterior.algorithms, routes)
 
 
 class Chosen(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -30,7 +29,7 @@ from polarbear.racing.questions.question import PosteriorUse, Question, View
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
-    from polarbear.inference.dominance import Bools
+    from polarbear.inference.dominance import Bools, Floats
     from polarbear.inference.findings import Findings
     from polarbear.inference.posterior import Posterior
 
@@ -154,7 +153,7 @@ class PaperParetoSet(Question):
         closable = [both for both in open_pairs if not view.exhausted.issuperset(both)]
         leads, forecast, needed = Leads.of(posterior, rankings), None, dict[Pair, float]()
         if leads is not None:
-            routes = partial(self._find_routes, leads)
+            routes = (self._find_routes(lead, leads) for lead in leads.each())
             forecast, needed = forecast_pairs(closable, posterior.algorithms, routes)
         return Decision(
             Open.list_all(open_pairs, needed),
@@ -163,12 +162,11 @@ class PaperParetoSet(Question):
             forecast=forecast,
         )
 
-    def _find_routes(self, leads: Leads, shift: float) -> Routes:
+    def _find_routes(self, lead: Floats, leads: Leads) -> Routes:
         """Return how many more instances make certain who is ahead, or that two are equivalent."""
-        t, z = leads.mean / leads.spread, float(ndtri(self.certainty))
-        ahead = count_more(t + shift, leads.instances, z)
-        alike = equivalence_margin(self.epsilon) / leads.spread - np.abs(t)
-        at_par = np.minimum(ahead, count_more(alike + shift, leads.instances, z))
+        z, distance = float(ndtri(self.certainty)), equivalence_margin(self.epsilon) - np.abs(lead)
+        ahead = count_more(lead / leads.spread, leads.instances, z)
+        at_par = np.minimum(ahead, count_more(distance / leads.spread, leads.instances, z))
         behind, not_behind = ahead.swapaxes(1, 2), at_par.swapaxes(1, 2)
         settled = np.minimum(at_par, behind).max(axis=0)
         # Each of a pair leads or ties somewhere; if they cross, one of them leads.

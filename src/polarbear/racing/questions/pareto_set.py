@@ -24,7 +24,7 @@ from polarbear.inference.replacing import compare_on_stretches, find_chances, fi
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import check_fields, check_width, is_margin
 from polarbear.racing.decisions import Decision, Open, Pair, pair
-from polarbear.racing.forecast import forecast_pairs
+from polarbear.racing.forecast import SHIFTS, forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.racing.questions.replacements import Shown, drop_replaceable, mark_times
 
@@ -134,7 +134,7 @@ class ParetoSet(Question):
         before = {code[k]: code.get(rival, -1) for k, rival in view.dropped.items() if k in code}
         heirs = drop_replaceable(shown, racing, before)
         open_pairs = self._find_open_pairs(view, code, shown, heirs)
-        forecast, needed = forecast_pairs(open_pairs, names, shown.find_routes)
+        forecast, needed = forecast_pairs(open_pairs, names, map(shown.find_routes, SHIFTS))
         verdicts = self._list_verdicts(view, names, shown, heirs, open_pairs)
         if not self.classes:
             present = [name for name in names if name in view.members]
@@ -249,7 +249,7 @@ def check_question(question: object) -> Question:
     if question is None:
         return ParetoSet()
     if not isinstance(question, Question):
-        raise DataError(f"question={question!r}: expected a question such as ParetoSet(...)")
+        raise DataError("expected a question such as ParetoSet(...)", question=question)
     return question
 
 
@@ -266,7 +266,6 @@ def _check_classes(classes: Any) -> tuple[tuple[str, str], ...]:
         pairs = sorted(dict(classes or {}).items())
     if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise DataError(
-            f"classes={classes!r}: expected a mapping from instances to classes, such as "
-            "{'i1': 'easy'}"
+            "expected a mapping from instances to classes, such as {'i1': 'easy'}", classes=classes
         )
     return tuple(pairs)

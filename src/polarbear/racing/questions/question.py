@@ -55,6 +55,9 @@ class Question:
     posterior_for: ClassVar[PosteriorUse] = "choice"
     """What decisions need a posterior for: nothing; a choice, which e-values settle; or the
     decision itself, by the probabilities of one look."""
+    n_draws: ClassVar[int | None] = None
+    """How many posterior draws are enough for a decision that does not end the race; None if every
+    decision needs all."""
     rates_eliminated: ClassVar[bool] = False
     """Whether the posterior rates the eliminated algorithms too."""
     hands_over: ClassVar[bool] = False
@@ -75,11 +78,6 @@ class Question:
     def fit_options(self) -> Mapping[str, Any]:
         """The options of ``polarbear.fit`` that belong to the question, unless others are given."""
         return {}
-
-    @property
-    def n_draws(self) -> int | None:
-        """The number of posterior draws that a decision needs; None if it needs all."""
-        return None
 
     @property
     def model(self) -> Model:

@@ -22,7 +22,8 @@ function drawAnswer() {
   }, html("bdi", {}, `${shortened(name, 30)}: `), marked(code))));
   byId("lead").replaceChildren(
     html("p", {}, ...(classes ? ["Over all instances together: ", ...headline(ranking, "run ", marked), " "] : []), ...certainty(ranking, now), ...exceptions(first.code, now)),
-    ...hangsOnScale(ranking, now));
+    ...hangsOnScale(ranking, now),
+    ...(model.verdict.more_time ? [html("p", { class: "soft" }, unbroken(model.verdict.more_time))] : []));
   drawCautions(first.code);
   drawTable(ranking);
   if (state.view === "wins") drawPlot();
@@ -62,17 +63,22 @@ function certainty(ranking, now) {
   return [unbroken(how + low)];
 }
 
-// The widest stretches of the ribbon in which another algorithm leads.
+// Where on the ribbon another algorithm leads: from its first stretch to its last one.
 function exceptions(chosen, { low, high }) {
   if (state.kind === "exactly" || model.times.length === 1) return [];
   const { leads } = ribbonOf(model.ribbons), x = scaleOf(model.times[0], lastTime(), 0, 1, logTime());
   const others = leads.map((lead, k) => ({ ...lead, k })).filter(({ algorithm, start, stop }) => algorithm !== chosen && start < high && stop > low);
-  const widest = others.slice().sort((a, b) => x(b.stop) - x(b.start) - x(a.stop) + x(a.start));
-  const few = widest.filter(({ algorithm }, i) => widest.findIndex((one) => one.algorithm === algorithm) === i).slice(0, MAX_EXCEPTIONS);
-  return others.filter((lead) => few.includes(lead)).flatMap(({ algorithm, start, stop, least, most, k }) => {
-    const where = k === 0 ? `Below ${timed(stop)} ` : k === leads.length - 1 ? `Above ${timed(start)} ` : `From ${timed(start)} to ${timed(stop)} `;
-    const sure = unbroken(`(${shareRange(least, most)})`);
-    return most >= CERTAIN ? [" ", where, "run ", marked(algorithm), ` ${sure}.`] : [" ", where, marked(algorithm), ` leads, not yet certain ${sure}.`];
+  const wide = (from, to) => x(to.stop) - x(from.start);
+  const spans = [...new Set(others.map((lead) => lead.algorithm))].map((algorithm) => {
+    const all = others.filter((lead) => lead.algorithm === algorithm), isAround = all[0].k === 0 && all.at(-1).k === leads.length - 1;
+    const own = isAround ? [all.reduce((a, b) => (wide(b, b) > wide(a, a) ? b : a))] : all;
+    return { algorithm, own, from: own[0], to: own.at(-1), least: Math.min(...own.map((lead) => lead.least)), most: Math.max(...own.map((lead) => lead.most)) };
+  });
+  const few = spans.slice().sort((a, b) => wide(b.from, b.to) - wide(a.from, a.to)).slice(0, MAX_EXCEPTIONS);
+  return spans.filter((span) => few.includes(span)).flatMap(({ algorithm, own, from, to, least, most }) => {
+    const where = from.k === 0 ? `Below ${timed(to.stop)} ` : to.k === leads.length - 1 ? `Above ${timed(from.start)} ` : `From ${timed(from.start)} to ${timed(to.stop)} `;
+    const sure = unbroken(`(${shareRange(least, most)})`), mostly = own.length > 1 ? "mostly " : "";
+    return most >= CERTAIN ? [" ", where, `${mostly}run `, marked(algorithm), ` ${sure}.`] : [" ", where, marked(algorithm), ` ${mostly}leads, not yet certain ${sure}.`];
   });
 }
 

@@ -98,6 +98,7 @@ def start_backend(setup: Setup, executor: Any = None) -> Backend:
     if callable(getattr(executor, "submit", None)):
         return Dispatcher(ExecutorWorkerPool(setup, executor))
     raise SolverError(
-        f"executor={executor!r}: expected a number of processes, an executor with submit(), a "
-        "Dask client, or SharedFolder(folder)"
+        "expected a number of processes, an executor with submit(), a "
+        "Dask client, or SharedFolder(folder)",
+        executor=executor,
     )

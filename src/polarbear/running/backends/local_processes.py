@@ -45,7 +45,7 @@ class LocalProcesses:
     def __post_init__(self) -> None:
         n = self.n_workers
         if n is not None and not (isinstance(n, Integral) and n > 0):
-            raise SolverError(f"n_workers={n!r}: expected the number of parallel runs, at least 1")
+            raise SolverError("expected the number of parallel runs, at least 1", n_workers=n)
 
 
 class LocalWorkerPool:

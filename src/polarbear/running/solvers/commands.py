@@ -101,13 +101,13 @@ class Command:
                         f"{suggest_name(name, PLACEHOLDERS)}"
                     )
         if self.ended not in ("cut", "finished"):
-            raise SolverError(f"ended={self.ended!r}: expected 'cut' or 'finished'")
+            raise SolverError("expected 'cut' or 'finished'", ended=self.ended)
         object.__setattr__(self, "arguments", tuple(words))
         object.__setattr__(self, "_regex", _compile_pattern(self.pattern))
         has_times = "time" in self._regex.groupindex
         clock = self.clock or ("reported" if has_times else "wall")
         if clock not in CLOCKS:
-            raise SolverError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
+            raise SolverError(f"expected one of {', '.join(CLOCKS)}", clock=clock)
         if clock in ("reported", "evaluations") and not has_times:
             raise SolverError(
                 f"clock={clock!r} takes times from the output, but the pattern has no group "

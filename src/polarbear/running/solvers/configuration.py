@@ -35,7 +35,6 @@ Paths are relative to the file: programs are started in its folder, and instance
 to it, independent of the current folder. Python modules are imported; nothing else is executed.
 """
 
-import re
 import sys
 import time
 import tomllib
@@ -48,7 +47,7 @@ from typing import Any
 
 from polarbear.data import grid
 from polarbear.data.names import suggest_name
-from polarbear.errors import DataError, SolverError
+from polarbear.errors import Argument, DataError, ReadCall, SolverError, render_text
 from polarbear.racing.budget import Budget
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import BY_NAME, question_from_plain
@@ -80,7 +79,6 @@ _REQUIRED_KEYS = {
     "instances": 'what to run on, as in [instances] with files = "*.cnf"',
 }
 _INSTANCE_KEYS = ("files", "names", "python")
-_PARAMETER = re.compile(r"^(\w+)=")
 _COMMAND_KEYS = (
     "command",
     "pattern",
@@ -136,9 +134,12 @@ def _locate_errors(*path: str) -> Iterator[None]:
     try:
         yield
     except (SolverError, TypeError, ValueError) as error:
-        message = str(error).removeprefix("limits: ")
         table = f"[{'.'.join(path)}] " if path else ""
-        raise DataError(table + _PARAMETER.sub(r"\1 = ", message)) from None
+        raise DataError(table, render_text(error, _write_key)) from None
+
+
+def _write_key(part: Argument | ReadCall) -> str:
+    return f"{part.name} = {part.value!r}" if isinstance(part, Argument) else str(part)
 
 
 def _read(path: Path) -> str:

@@ -50,11 +50,11 @@ class Instances:
 
     def __post_init__(self) -> None:
         if not callable(self.build):
-            raise DataError(f"build={self.build!r}: expected a function that makes an instance")
+            raise DataError("expected a function that makes an instance", build=self.build)
         if self.names is None:
             return
         if isinstance(self.names, str):
-            raise DataError(f"names={self.names!r}: expected a list of names")
+            raise DataError("expected a list of names", names=self.names)
         names = tuple(check_name(to_name(name)) for name in self.names)
         object.__setattr__(self, "names", names)
         _check_distinct(names)
@@ -71,7 +71,7 @@ class Instances:
         if isinstance(instances, Instances):
             return instances
         if isinstance(instances, str | bytes):
-            raise DataError(f"instances={instances!r}: expected a list, or a mapping from names")
+            raise DataError("expected a list, or a mapping from names", instances=instances)
         if isinstance(instances, Mapping):
             named = {to_name(name): instance for name, instance in instances.items()}
         elif isinstance(instances, Iterable):
@@ -80,8 +80,9 @@ class Instances:
             return cls(None, instances)
         else:
             raise DataError(
-                f"instances={instances!r}: expected a list, a mapping from names, Instances(names, "
-                "build), or a function of a random generator"
+                "expected a list, a mapping from names, Instances(names, "
+                "build), or a function of a random generator",
+                instances=instances,
             )
         return cls(tuple(named), _Lookup(named))
 

@@ -59,7 +59,7 @@ class Limits:
     256
     >>> Limits(wall_seconds=-1)
     Traceback (most recent call last):
-    polarbear.errors.DataError: limits: wall_seconds=-1, expected a number above 0
+    polarbear.errors.DataError: wall_seconds=-1: expected a number above 0
     """
 
     wall_seconds: float = 86_400.0
@@ -75,14 +75,14 @@ class Limits:
         if given is not None:
             if not isinstance(given, list | tuple) or not all(isinstance(k, str) for k in given):
                 example = [given] if isinstance(given, str) else ["SLURM_*"]
-                raise DataError(f"limits: environment={given!r}, expected a list, {example}")
+                raise DataError(f"expected a list, {example}", environment=given)
             object.__setattr__(self, "environment", tuple(given))
         for name, value in vars(self).items():
             if name == "environment":
                 continue
             is_unlimited = value is None and name in ("cpu_seconds", "memory", "address_space")
             if not is_unlimited and not (isinstance(value, Real) and float(value) > 0):
-                raise DataError(f"limits: {name}={value!r}, expected a number above 0")
+                raise DataError("expected a number above 0", **{name: value})
 
     def to_stored(self) -> dict[str, Any]:
         """Return the limits as a dictionary, with the key names of stores and shared folders.
@@ -157,7 +157,7 @@ class Setup:
         grid_times = tuple(grid.check_times(times).tolist())
         clock = _infer_clock(named) if clock is None else clock
         if clock not in CLOCKS:
-            raise DataError(f"clock={clock!r}: expected one of {', '.join(CLOCKS)}")
+            raise DataError(f"expected one of {', '.join(CLOCKS)}", clock=clock)
         for name, solver in named.items():
             _check_signature(name, solver)
             if isinstance(solver, Command) and solver.clock != clock and solver.clock != "wall":
@@ -290,7 +290,7 @@ def _name_solvers(solvers: Any) -> dict[str, Solver]:
             duplicate = next(name for name in names if names.count(name) > 1)
             raise SolverError(f"two solvers are named {duplicate!r}: {MAPPING_ADVICE}")
     else:
-        raise SolverError(f"solvers={solvers!r}: expected a list of functions; or {MAPPING_ADVICE}")
+        raise SolverError(f"expected a list of functions; or {MAPPING_ADVICE}", solvers=solvers)
     if not named or "" in named:
         raise SolverError(
             "the list of solvers is empty: pass at least one"

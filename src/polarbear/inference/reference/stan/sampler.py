@@ -124,10 +124,10 @@ def _check_settings(algorithm: str, chains: int, tune: int, draws: int) -> _Sett
     """Return the settings of a Stan program; DataError if one of them is invalid."""
     if algorithm not in get_args(Algorithm):
         known = ", ".join(repr(name) for name in get_args(Algorithm))
-        raise DataError(f"algorithm={algorithm!r}: expected one of {known}")
+        raise DataError(f"expected one of {known}", algorithm=algorithm)
     for name, value, least in (("chains", chains, 1), ("tune", tune, 0), ("draws", draws, 8)):
         if value < least:
-            raise DataError(f"{name}={value!r}: expected at least {least}")
+            raise DataError(f"expected at least {least}", **{name: value})
     return _Settings(algorithm, chains, tune, draws)
 
 
