@@ -182,8 +182,11 @@ def test_no_other_module_encodes_runs():
                 f"{path} handles runs and uses {names & ENCODERS}: encode runs with encode_run or "
                 "run_to_plain of polarbear.data.run, and say in MAY_ENCODE what this module encodes"
             )
-    for path, _ in sources({"Run(**"}):
-        assert path == "data/run.py", f"{path}: use run_from_plain"
+    for path, tree in sources({"Run(**"}):
+        for call in ast.walk(tree):  # a run made of one mapping, and nothing else
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "Run" and not call.args:
+                is_plain = [one.arg for one in call.keywords] == [None]
+                assert not is_plain or path == "data/run.py", f"{path}: use run_from_plain"
 
 
 def test_no_other_module_validates_runs():

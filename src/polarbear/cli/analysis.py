@@ -140,7 +140,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     activity.says("comparing the algorithms")
     verdict = question(certainty=certainty, **options).read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
-    boards = _audit_ranks(arguments, runs, certainty) if arguments.ranks else []
+    boards = _audit_ranks(arguments, runs) if arguments.ranks else []
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
@@ -181,18 +181,13 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _audit_ranks(
-    arguments: argparse.Namespace, runs: "polarbear.Runs | None", certainty: float
-) -> list["Board"]:
+def _audit_ranks(arguments: argparse.Namespace, runs: "polarbear.Runs | None") -> list["Board"]:
     """Return the ranks at the last budget, and over all budgets."""
-    if runs is None:
-        source = get_source(arguments)
-        if detect_kind(source) != "store":
-            raise DataError(f"--ranks needs runs, and {source} has none: pass results or a store")
-        runs = load_runs(arguments)
+    require_runs(arguments, "--ranks")
+    runs = load_runs(arguments) if runs is None else runs
     any_budget = polarbear.preferences.between(scale="log")
     return [
-        polarbear.selection.audit(runs, budget, certainty=certainty, seed=arguments.seed)
+        polarbear.selection.audit(runs, budget, **pick_given(arguments, ("certainty", "seed")))
         for budget in (None, any_budget)
     ]
 

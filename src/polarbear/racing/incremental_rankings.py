@@ -20,6 +20,7 @@ from polarbear.data.run import (
     Run,
     Status,
     decode_run,
+    encode_run,
     sign_of,
 )
 from polarbear.data.runs import Runs
@@ -197,8 +198,7 @@ class IncrementalRankings:
         values = self._sign * best[n_before[at] - 1]
         # A run that finished keeps its last value, also at the next time of the race.
         until = max(run.until, float(self._times[at[-1]])) if len(at) else run.until
-        trajectory = np.concatenate([self._times[at], values]).astype("<f8").tobytes()
-        return EncodedRun(*key_of(run), until=until, status=run.status, trajectory=trajectory)
+        return encode_run(run._replace(time=self._times[at], value=values, until=until))
 
 
 def _order(rankings: Rankings, position: Mapping[str, int]) -> Rankings:

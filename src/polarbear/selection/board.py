@@ -114,7 +114,7 @@ def audit(
     """
     check_runs(runs, "audit")
     if not 0.5 < certainty < 1:
-        raise DataError(f"certainty={certainty}: expected a probability above 0.5, such as 0.95")
+        raise DataError("expected a probability above 0.5, such as 0.95", certainty=certainty)
     rows, grid = find_rows(runs), from_runs(runs, N_TIMES)
     if budget is None or isinstance(budget, int | float):
         grid, weights = np.array([grid[-1] if budget is None else float(budget)]), np.ones(1)
