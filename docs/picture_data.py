@@ -4,7 +4,6 @@
 it again: a picture that no longer shows what the software says is found without a look at pixels.
 """
 
-import doctest
 import json
 import re
 import sys
@@ -163,15 +162,47 @@ def describe_tutorial_report() -> dict[str, Any]:
 
 
 @cache
+def make_constrained(rng: np.random.Generator) -> Callable[[np.ndarray], tuple[float, float]]:
+    """Make a problem with one constraint: the function returns a value and a violation."""
+    centre, normal = rng.normal(size=8), rng.normal(size=8)
+    normal /= np.linalg.norm(normal)
+    bound = normal @ centre + 2
+    return lambda x: (float(np.sum((x - centre) ** 2)), float(max(0.0, bound - normal @ x)))
+
+
+def repair_first(job: Any) -> None:
+    """A solver that reduces the violation first, then the value."""
+    x = 2 * job.rng.normal(size=8)
+    value, violation = job.instance(x)
+    for k in range(1, int(job.horizon) + 1):
+        y = x + 0.5 * job.rng.normal(size=8)
+        new, broken = job.instance(y)
+        job.report(new, time=k, violation=broken)
+        if (broken, new) < (violation, value):
+            x, value, violation = y, new, broken
+
+
+def add_penalty(job: Any) -> None:
+    """A solver that adds a growing penalty for the violation to the value."""
+    x, step = 2 * job.rng.normal(size=8), 1.0
+    value, violation = job.instance(x)
+    for k in range(1, int(job.horizon) + 1):
+        y, weight = x + step * job.rng.normal(size=8), 0.2 * k**0.5
+        new, broken = job.instance(y)
+        job.report(new, time=k, violation=broken)
+        accepted = new + weight * broken <= value + weight * violation
+        step *= 1.5 if accepted else 0.9
+        if accepted:
+            x, value, violation = y, new, broken
+
+
 def describe_constraints() -> dict[str, Any]:
-    """Make the race of the page on constraints: when do runs become feasible and good?"""
-    page = (DOCS / "how-to" / "order-runs.md").read_text("utf-8")
-    part = page[page.index("## Constraints") : page.index("## Levels")].replace("```", "")
-    names: dict[str, Any] = {}
-    for example in doctest.DocTestParser().get_examples(part):
-        if not example.want:  # only what is computed, not what is printed
-            exec(example.source, names)
-    runs, times = names["result"].runs, np.unique(np.geomspace(10, 1_000, 40).round())
+    """Race two ways to treat constraints: when do runs become feasible and good?"""
+    solvers = {"repair first": repair_first, "penalty": add_penalty}
+    result = pb.race(
+        solvers, make_constrained, times=[300, 1000], direction="minimize", clock="reported"
+    )
+    runs, times = result.runs, np.unique(np.geomspace(10, 1_000, 40).round())
     values = runs.feasible().at(times)
     own = {name: values[runs.algorithm == k] for k, name in enumerate(runs.algorithms)}
     return {
