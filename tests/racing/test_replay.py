@@ -94,7 +94,7 @@ def test_the_command_says_what_was_saved(capsys):
     assert "RS is replaceable by" in said
     assert "4,200,000 evaluations" in said
     assert main(["replay", str(MABBOB), *options, "--certainty", "2"]) == 1
-    assert "--certainty 2.0" in capsys.readouterr().err
+    assert "--certainty 2" in capsys.readouterr().err
 
 
 def test_a_notebook_shows_how_everybody_stands():

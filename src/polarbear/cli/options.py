@@ -8,8 +8,8 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
-from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from types import SimpleNamespace, UnionType
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from polarbear.cli.output import get_option_name
 from polarbear.data.columns import Columns
@@ -128,8 +128,8 @@ def _get_type(source: Any, name: str) -> Any:
         one for one in getattr(source, "__mro__", (source,)) if "__annotations__" in vars(one)
     ]
     owner = next(one for one in owners or [source] if name in one.__annotations__)
-    hint = owner.__annotations__[name]
-    return eval(hint, vars(sys.modules[owner.__module__])) if isinstance(hint, str) else hint  # noqa: S307
+    one = SimpleNamespace(__annotations__={name: owner.__annotations__[name]})
+    return get_type_hints(one, vars(sys.modules[owner.__module__]))[name]
 
 
 def _choose_kind(hint: Any) -> dict[str, Any]:
@@ -181,12 +181,12 @@ def add_source_argument(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_reading_options(parser: argparse.ArgumentParser, *, with_times: bool = True) -> None:
     """Add the options for reading results, and for the times of comparison."""
-    from polarbear.readers import read
+    import polarbear
 
     group = parser.add_argument_group("how to read results")
     add = group.add_argument
     add_direction_option(group)
-    add_parameters(group, [read], ["format", "clock", "ended"])
+    add_parameters(group, [polarbear.read], ["format", "clock", "ended"])
     add("--pattern", metavar="REGEX", help=PATTERN_HELP)
     add(
         "--names",
