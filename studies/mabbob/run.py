@@ -5,7 +5,8 @@ Writes table.md and figures/, and what both are made of to results/.
 python studies/mabbob/run.py                       # d = 10; goes on where it was
 python studies/mabbob/run.py --dimension 30 --times 200   # the size of the paper
 python studies/mabbob/run.py --dimension 30 --times 200 --method paper   # and its method
-python studies/mabbob/run.py --hours 2             # no new round after so long
+python studies/mabbob/run.py --hours 2             # no new round after so long; packs the store,
+                                                   # with which another machine goes on
 python studies/mabbob/run.py --fixed 1000          # and all to the end: ECDF, AOCC, attainment
 python studies/mabbob/run.py --table               # tables and figures again from results/
 python studies/mabbob/run.py --quick               # seconds: does it run at all?
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mabbob import classical
 from mabbob.tables import write
+from tools.checkpoint import pack, unpack
 from tools.fixed import complete
 from tools.options import parser, within
 from tools.races import keep
@@ -94,12 +96,15 @@ def main() -> None:
             budget = replace(budget, runs=7 * 12)
         name = f"d{dimension}-T{n_times}-{wanted.method}"
         store = folder / f"{name}.db"
+        place = folder / "results" / name
+        unpack(place, store)
         found = race(dimension, last, n_times, store, budget, wanted.slots, wanted.method)
         print(found)
-        place = folder / "results" / name
         number = 4 if wanted.quick else wanted.fixed or 0
         names, known = found.state.pool.order[:number], found.runs
         keep(found, place, dimension=dimension)
+        if wanted.hours:
+            pack(store, place)
         if number:
             times = pb.grid.log(FIRST, last, n_times)
             path, built = place / "fixed.npz", problem(dimension)
