@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 8190,
     "readers": 5150,
-    "racing": 3890,
+    "racing": 3608,
     "data": 4000,
     "running": 3470,
     "plots": 2640,
@@ -23,12 +23,12 @@ BUDGETS = {
     "selection": 1610,
     "reporting": 1090,
     "design": 1060,
-    "coordinator": 820,
+    "coordinator": 814,
     "calibration": 570,
     "live": 715,
     "priors": 430,
     "papers": 430,
-    "simulation": 320,
+    "simulation": 582,
     "top": 215,
 }
 SPACE = {
