@@ -4,8 +4,8 @@ python .ci/mutate.py              # all modules; writes tests/mutants.md again
 python .ci/mutate.py dominance    # those whose name contains this
 
 Each mutant runs only the tests that reach its line, the fastest first, in a process that is forked
-after numpy, scipy and hypothesis were loaded, and whose CPU time is limited. This is why no general
-tool is used: those start Python for each mutant, or leave out methods with decorators.
+when all is imported, and whose CPU time is limited. This is why no general tool is used: those
+start Python for each mutant, or leave out methods with decorators.
 
 A mutant that no test notices is killed by a new test, or explained in tests/mutants.md: the reasons
 there are kept when the file is written again. Without a reason, this program fails.
@@ -13,6 +13,7 @@ there are kept when the file is written again. Without a reason, this program fa
 
 import argparse
 import ast
+import gc
 import json
 import math
 import os
@@ -26,7 +27,9 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from importlib.machinery import SourceFileLoader
+from inspect import CO_OPTIMIZED
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 import coverage
@@ -207,13 +210,12 @@ def run_pytest(*arguments: str, plugins: Sequence[object] = ()) -> int:
     """Run tests in this process until one fails, and print nothing."""
     with Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
         # Plain asserts: pytest would load what it rewrites from the file, without the mutant.
-        options = ["-x", "-q", "-p", "no:cacheprovider", "--assert=plain"]
+        options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "--assert=plain"]
         return pytest.main([*options, *arguments], plugins=plugins)
 
 
-def load_packages(tests: list[str]) -> None:
-    """Import what the tests import, and forget the modules of this project again."""
-    run_pytest("--collect-only", *tests)
+def forget_modules() -> None:
+    """Forget the modules of this project: they are imported again, those of others are not."""
     for name, module in list(sys.modules.items()):
         if str(getattr(module, "__file__", None)).startswith(str(ROOT)) and name != "__main__":
             del sys.modules[name]
@@ -239,6 +241,7 @@ def trace(module: Path, tests: list[str]) -> tuple[dict[str, list[str]], dict[st
         report = Path(folder, "report.json")
 
         def work() -> int:
+            forget_modules()  # lines that are reached while a module is imported are noted too
             tracer = coverage.Coverage(data_file=None, include=[str(module)], config_file=False)
             timer = Timer(tracer)
             tracer.start()
@@ -254,8 +257,35 @@ def trace(module: Path, tests: list[str]) -> tuple[dict[str, list[str]], dict[st
         return reached, seconds
 
 
-def try_mutant(module: Path, mutant: Mutant, tests: list[str], cpu_seconds: float) -> int:
-    """Begin to run the tests of a mutant; return the id of the process."""
+def list_functions(code: CodeType) -> list[CodeType]:
+    """Return the code of the functions of a module and its classes, in order."""
+    parts = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return [
+        function
+        for one in parts
+        # The body of a class has names of its own, and no variables that a function's has.
+        for function in ([one] if one.co_flags & CO_OPTIMIZED else list_functions(one))
+    ]
+
+
+def find_functions(module: Path) -> list[FunctionType]:
+    """Return the functions of an imported module, in order, whoever refers to them."""
+    objects = [one for one in gc.get_objects() if isinstance(one, FunctionType)]
+    by_code = {one.__code__: one for one in objects if one.__code__.co_filename == str(module)}
+    code = list_functions(compile(module.read_text("utf-8"), str(module), "exec"))
+    return [by_code.get(one) for one in code]
+
+
+def change_functions(module: Path, functions: list[FunctionType | None], mutant: Mutant) -> None:
+    """Give the functions of an imported module the code of a mutant."""
+    code = list_functions(compile(mutant.source, str(module), "exec"))
+    for function, changed in zip(functions, code, strict=True):
+        if function is not None:
+            function.__code__ = changed
+
+
+def change_import(module: Path, mutant: Mutant) -> None:
+    """Let a module be imported as a mutant, with all that imports it."""
     load = SourceFileLoader.get_code
 
     def get_code(self, name):
@@ -263,11 +293,8 @@ def try_mutant(module: Path, mutant: Mutant, tests: list[str], cpu_seconds: floa
             return compile(mutant.source, self.path, "exec")
         return load(self, name)
 
-    def work() -> int:
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
-        return run_pytest(*tests)
-
-    return fork(work, cpu_seconds)
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    forget_modules()
 
 
 def find_survivors(module: Path, tests: list[str], n_jobs: int) -> tuple[int, int, list[str]]:
@@ -275,8 +302,10 @@ def find_survivors(module: Path, tests: list[str], n_jobs: int) -> tuple[int, in
     mutants = find_mutants(module.read_text("utf-8"))
     tried = sorted(mutants, key=lambda one: zlib.crc32(one.key.encode()))[:MOST]
     began = time.monotonic()
-    load_packages(tests)
+    run_pytest("--collect-only", *tests)  # what is imported now need not be by each mutant
     reached, seconds = trace(module, tests)
+    functions = find_functions(module)
+    gc.freeze()  # a child need not look at what was there before
     running: dict[int, Mutant] = {}
     survivors = []
 
@@ -291,14 +320,19 @@ def find_survivors(module: Path, tests: list[str], n_jobs: int) -> tuple[int, in
 
     for mutant in tried:
         names = {name for line in mutant.lines for name in reached.get(str(line), ())}
-        if "" in names:  # while modules are imported
-            names = seconds.keys()
+
+        def work(mutant: Mutant = mutant, names: set[str] = names) -> int:
+            if "" in names:
+                change_import(module, mutant)
+                names = seconds.keys()
+            else:
+                change_functions(module, functions, mutant)
+            return run_pytest(*sorted(names, key=seconds.__getitem__))
+
         if len(running) == n_jobs:
             end_one()
         if names:
-            ordered = sorted(names, key=seconds.__getitem__)
-            limit = 20 + 5 * sum(seconds[name] for name in names)
-            running[try_mutant(module, mutant, ordered, limit)] = mutant
+            running[fork(work, 5 + 10 * sum(seconds.values()))] = mutant
         else:
             survivors.append(mutant)
             print(f"  {mutant.lines[0]}, which no test reaches: {mutant.key}", flush=True)
