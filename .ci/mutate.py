@@ -44,13 +44,13 @@ RACES = [
     "not slow",
     *(
         f"tests/racing/test_{name}.py"
-        for name in ("race", "events", "limits", "longer", "withdrawn")
+        for name in ("state", "race", "limits", "longer", "withdrawn")
     ),
 ]
 MODULES = {  # with the tests whose concern they are; each also has its own examples
     "inference/replacing.py": [
         "tests/inference/test_replacing.py",
-        "tests/racing/test_replacements.py",
+        "tests/inference/test_chances.py",
     ],
     "racing/questions/replacements.py": [
         "tests/racing/test_shown.py",
