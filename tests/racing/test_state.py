@@ -184,6 +184,8 @@ def test_until_when_an_algorithm_was_observed():
     assert pool.observed_until["y"] == {"a": 4.0}
     pool.observe(RunId("b", "z", 0), 1.0, Status.CRASHED)
     assert pool.observed_until["z"] == {"b": inf}
+    pool.observe(RunId("c", "z", 0), 0.5, Status.CUT)
+    assert pool.observed_until["z"]["c"] == 0.5
     assert pool.find_observed({"a"}) == {"y"}
     assert pool.find_observed({"a", "b"}) == {"y", "z"}
 
@@ -217,6 +219,8 @@ def test_the_error_for_an_end_is_there_when_all_is_used():
     pool.note_end()
     assert pool.error_shares(endless=False) == Shares.at_end_of(2)
     pool.use("z")
+    assert pool.error_shares(endless=False) == Shares.at_end_of(2, 1)
+    pool.note_end()
     assert pool.error_shares(endless=False) == Shares.at_end_of(2, 1)
 
 
@@ -327,6 +331,13 @@ def test_withdrawn_runs_count_no_more():
 
 
 # Progress
+
+
+def test_a_race_begins_with_nothing():
+    start = Progress()
+    assert (start.n_asked, start.n_rounds, start.has_news) == (0, 0, False)
+    assert (start.current, start.complete, start.ended) == (0, True, None)
+    assert PendingRun(1.0) == (1.0, 0.0, None, None, False)
 
 
 def test_a_round_is_complete_when_none_of_its_runs_is_wanted():
