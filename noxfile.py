@@ -21,7 +21,7 @@ CORE_TESTS = (
     "tests/inference/test_e_values.py",
     "tests/data/test_rankings.py",
     "tests/readers/test_tables.py",
-    "tests/racing/test_replay.py",
+    "tests/test_replays.py",
 )
 """What uses numpy, scipy and narwhals most, and needs no extra."""
 

@@ -10,7 +10,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from polarbear._text import (
     escape_text,
@@ -59,8 +58,9 @@ from polarbear.inference.verdicts import (
 
 Floats = NDArray[np.float64]
 
-MAX_DISAGREEMENT = 0.02
-"""By how much the share of draws that are ahead may differ from the probability to be ahead."""
+FEW_INSTANCES, MAX_DISAGREEMENT = 5, 0.02
+"""Up to how many instances draws of curves may be surer than the probabilities of pairs are, and by
+how much the share of draws that are ahead may differ from the probability to be ahead."""
 Singles = NDArray[np.float32]
 
 Evidence = Literal["instances", "rankings"]
@@ -635,32 +635,18 @@ class Posterior(FrozenRecord):
             return Chances(self.algorithms, self._everywhere, no_ties, self._is_undominated)
         latest = vars(self).get("_latest_chances")  # verdicts and tables ask for the same
         if latest is None or latest[0] != (margin, width):
-            n_draws = len(self.utilities if self.wins is None else self.wins)
+            shift = self._shift if self.wins is None else None
             chances = find_chances_of_curves(
-                self.algorithms, self.times, n_draws, self._draw_wins, margin, width
+                self.algorithms, self.times, self.utilities, self.wins, shift, margin, width
             )
             latest = vars(self)["_latest_chances"] = (margin, width), chances
         return latest[1]
 
-    def _draw_wins(
-        self, draws: slice, first: NDArray[np.intp], second: NDArray[np.intp]
-    ) -> NDArray[Any]:
-        """Return draws of P(first beats second) of pairs, first < second (draws, times, pairs)."""
-        if self.wins is None:
-            curves = self.utilities[draws]
-            shift = self._shift[:, first, second] if self._shift is not None else 0.0
-            return expit(curves[..., first] - curves[..., second] + shift)
-        before = first * (2 * len(self.algorithms) - first - 1) // 2
-        return self.wins[draws][..., before + second - first - 1]
-
     @cached_property
     def _shift(self) -> Floats | None:
-        """What is added to leads (T, n, n), so that their draws agree with :meth:`prob_better`.
-
-        With very few instances the draws of curves are surer than the probabilities of pairs are.
-        """
+        """What is added to leads (T, n, n), so that their draws agree with :meth:`prob_better`."""
         n = len(self.algorithms)
-        if n > MAX_FULL_ALGORITHMS:
+        if n > MAX_FULL_ALGORITHMS or self.instances > FEW_INSTANCES:
             return None
         shift = np.zeros((len(self.times), n, n))
         for a in range(n - 1):
