@@ -227,20 +227,23 @@ def test_the_error_for_an_end_is_there_when_all_is_used():
 # The ledger
 
 
-IDS = st.builds(RunId, st.sampled_from("abc"), st.sampled_from("xyz"), st.integers(0, 2))
+IDS = st.builds(RunId, st.sampled_from("abcdef"), st.sampled_from("xyz"), st.integers(0, 2))
 
 
 @given(st.lists(st.tuples(st.booleans(), IDS), max_size=30))
 def test_a_set_of_run_ids_is_a_set(changes):
-    found, expected = RunIdSet(), set()
+    expected = {RunId(name, "z", 0) for name in "abcde"}  # six take more than a digit of bits
+    found = RunIdSet(sorted(expected))
     for is_added, key in changes:
         (found.add if is_added else found.discard)(key)
         (expected.add if is_added else expected.discard)(key)
         assert len(found) == len(expected)
+    found.add(RunId("f", "x", 0))
+    expected.add(RunId("f", "x", 0))
     again = RunIdSet.from_plain(found.to_plain())
     for one in (found, again):
         assert (set(one), len(one)) == (expected, len(expected))
-        for key in (RunId(a, i, k) for a in "abcd" for i in "xyzw" for k in range(3)):
+        for key in (RunId(a, i, k) for a in "afg" for i in "xyzw" for k in range(3)):
             assert (key in one) == (key in expected)
 
 
@@ -318,11 +321,13 @@ def test_withdrawn_runs_count_no_more():
     for name, instance, status in (("a", "x", "crashed"), ("a", "y", "cut"), ("b", "x", "cut")):
         ledger.receive(run_of(name, instance, status=Status(status)), 0.0)
     ledger.fail(Failed(RunId("a", "y", 0), Status.CUT, "why"))
+    assert ledger.reasons["a"]["why"].runs == {"y": 1}
     assert set(ledger.failed) == {RunId("a", "x", 0), RunId("a", "y", 0)}
     ledger.withdraw({("a", "x")})
     assert ledger.n_runs == {"a": 1, "b": 1}
     assert set(ledger.failed) == {RunId("a", "y", 0)}
     assert set(ledger.withdrawn) == set(ledger.superseded) == {RunId("a", "x", 0)}
+    assert ledger.reasons["a"]
     ledger.withdraw({("a", "x"), ("a", "y")})  # the first one is not counted twice
     assert ledger.n_runs == {"b": 1}
     assert set(ledger.withdrawn) == {RunId("a", "x", 0), RunId("a", "y", 0)}
