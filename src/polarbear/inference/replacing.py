@@ -199,6 +199,10 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     and one on which it loses, each of half a weight, keep few instances from being certain. No
     model of rankings is needed, which might not fit the duels of each pair.
 
+    The worst of many stretches is worse in a draw than in the data, because each draw adds noise;
+    in the data it is worse than in truth for the same reason. So draws are shifted until the worst
+    stretch is on average as bad as in the data (studies/error_control/chances.md).
+
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> find_chances(pb.simulation.simulate_rankings(truth, 200)).worth_running.round(2)
@@ -208,9 +212,10 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     n_duels = (len(rankings.offset) - 1) * n * (n - 1) // 2
     n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
     rng = np.random.default_rng(0)
-    drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
-    drawn *= rankings.weight
-    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws, 1))
+    drawn = rng.standard_exponential((n_draws + 1, len(rankings.instances)))
+    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1, 1))
+    drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
+    drawn = drawn[:, rankings.instance] * rankings.weight
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
 
@@ -219,12 +224,12 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
             total = drawn @ known + half_won + half_lost
             return (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
 
-        no_worse = np.ones((2, n_draws, len(duels.first)), dtype=bool)
+        least = np.full((2, n_draws + 1, len(duels.first)), np.inf)
         for stretch in stretches:
-            won, lost = draw_shares(stretch)
-            no_worse &= _is_no_worse(won, lost, margin)
-        won, lost = draw_shares(everything)
-        tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
+            np.minimum(least, _find_room(*draw_shares(stretch), margin), out=least)
+        least[:, 1:] += np.maximum(least[:, :1] - least[:, 1:].mean(axis=1, keepdims=True), 0.0)
+        won, lost = (share[1:] for share in draw_shares(everything))
+        tally.add(duels.first, duels.second, least[:, 1:] >= -1e-12, (won > lost, lost > won))
     return tally.finish()
 
 
@@ -257,18 +262,17 @@ def find_chances_of_curves(
         no_worse = np.ones((2, n_chosen, len(pairs[0])), dtype=bool)
         for stretch in stretches:
             won = (sums[stretch.stop] - sums[stretch.start]) / (stretch.stop - stretch.start)
-            no_worse &= _is_no_worse(won, 1 - won, margin)
+            no_worse &= _find_room(won, 1 - won, margin) >= -1e-12
         won = sums[-1] / len(times)
         tally.add(*pairs, no_worse, (won > 0.5, won < 0.5))
     return tally.finish()
 
 
-def _is_no_worse(won: Floats, lost: Floats, margin: float) -> Bools:
-    """Return masks (2, ...): by (1), the first and the second are not worse by more than m."""
+def _find_room(won: Floats, lost: Floats, margin: float) -> Floats:
+    """Return (2, ...) how far the first and the second are from being worse by more than m: (1)."""
     return np.stack(
         [
             np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
-            >= -1e-12
             for own, other in ((won, lost), (lost, won))
         ]
     )
