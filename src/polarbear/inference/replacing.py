@@ -222,16 +222,13 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     drawn = (drawn[:, rankings.instance] * rankings.weight).T
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-        least: Floats | None = None
+        least: Floats = np.full((2, len(duels.first), n_draws + 1), np.inf)
         for stretch in [*stretches, everything]:
             won, lost, known = duels.share_results(stretch)
             total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
             shares = (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
-            if stretch is everything:
-                break
-            room = _find_room(*shares, margin)
-            least = room if least is None else np.minimum(least, room, out=least)
-        assert least is not None
+            if stretch is not everything:
+                np.minimum(least, _find_room(*shares, margin), out=least)
         shift = least[..., :1] - least[..., 1:].mean(axis=2, keepdims=True)
         no_worse = least[..., 1:] + np.maximum(shift, 0.0) >= -1e-12
         won, lost = (share[:, 1:] for share in shares)
