@@ -161,7 +161,7 @@ def test_a_solver_that_alone_fails_is_known_to_the_race(tmp_path):
     ) as raced:
         raced.add("fails", fails)
         raced.resume()
-        assert raced.removed == {"fails"}
+        assert raced.status.removed == ("fails",)
         assert "out of paper" in raced.failures["fails"]
 
 
@@ -195,7 +195,8 @@ def test_what_an_interrupted_call_held_back_is_made_again(tmp_path, monkeypatch)
         broken.touch()
 
         def interrupt(*_, **__):
-            raise KeyboardInterrupt
+            if raced._held:  # on a slow machine none of the runs may have ended yet
+                raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
             patched.setattr(raced, "_take_held", interrupt)
