@@ -66,13 +66,15 @@ def save(path: Path, found: Mapping[str, Columns]) -> None:
     part.replace(path)  # a file is whole or not there
 
 
-def run(cell: Cell, folder: Path) -> str:
-    """Run the races that are missing of a cell."""
+def run(cell: Cell, folder: Path, most: float = np.inf) -> str:
+    """Run the races that are missing of a cell, until those of an arm took ``most`` CPU seconds."""
     path = cell.path(folder)
     found = load(path)
     begin = saved = time.monotonic()
     done = 0
     for arm, number in _missing(cell, found):
+        if arm in found and _cpu_seconds(found[arm]) > most:
+            continue
         row = {name: _short(value)[None] for name, value in cell.arms[arm](number).items()}
         before = found.get(arm)
         found[arm] = (
@@ -94,6 +96,10 @@ def _missing(cell: Cell, found: Mapping[str, Columns]) -> Iterator[tuple[str, in
         for arm, wanted in cell.races.items():
             if have.get(arm, 0) <= number < wanted:
                 yield arm, number
+
+
+def _cpu_seconds(races: Columns) -> float:
+    return float(races["seconds"].sum()) if "seconds" in races else 0.0
 
 
 def _short(value: Any) -> NDArray:

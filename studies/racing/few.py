@@ -35,8 +35,7 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
                 for method in (METHODS[:1] if quick else METHODS)
                 for n in (SIZES[:1] if quick else SIZES)
             }
-            wanted = [max(1, races // 5) if arm.startswith("paper") else races for arm in named]
-            if quick:
-                wanted = [1] * len(named)
-            found.append(Cell("few", f"{name}-L{persistence:g}", *arms(named, wanted, more)))
+            found.append(
+                Cell("few", f"{name}-L{persistence:g}", *arms(named, 1 if quick else races, more))
+            )
     return found

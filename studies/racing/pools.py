@@ -82,6 +82,5 @@ def cells(quick: bool, races: int, more: Mapping[str, Any]) -> list[Cell]:
             for method in (METHODS[:1] if quick else METHODS)
             for limit in limits
         }
-        wanted = [max(1, races // 10) if arm.startswith("paper") else races for arm in named]
-        found.append(Cell("pools", name, *arms(named, [1] if quick else wanted, more)))
+        found.append(Cell("pools", name, *arms(named, 1 if quick else races, more)))
     return found

@@ -3,6 +3,7 @@
 python studies/racing/run.py                            # all parts; hours; goes on where it was
 python studies/racing/run.py --parts few --jobs 2       # some of them, on two cores
 python studies/racing/run.py --parts pools --races 10   # fewer races of each kind, or more
+python studies/racing/run.py --cpu-seconds 60           # and no more once a row took so long
 python studies/racing/run.py --change '{"batch": [1, 8]}'  # other races, beside those there
 python studies/racing/run.py --table                    # the tables again from what is there
 python studies/racing/run.py --quick                    # seconds: does it run at all?
@@ -44,6 +45,7 @@ def main() -> None:
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--races", type=int, help="of each kind")
+    parser.add_argument("--cpu-seconds", type=float, default=float("inf"), help="of each row")
     parser.add_argument("--only", default="", help="rows with this in their name, e.g. 'default'")
     parser.add_argument(
         "--change", type=json.loads, default={}, help="fields of question or budget, as JSON"
@@ -62,11 +64,11 @@ def main() -> None:
         folder = Path(scratch) if wanted.quick else wanted.folder
         if wanted.jobs > 1:
             with ProcessPoolExecutor(wanted.jobs) as pool:
-                for said in pool.map(partial(run, folder=folder), chosen):
+                for said in pool.map(partial(run, folder=folder, most=wanted.cpu_seconds), chosen):
                     print(said, flush=True)
         else:
             for cell in chosen:
-                print(run(cell, folder), flush=True)
+                print(run(cell, folder, wanted.cpu_seconds), flush=True)
         print(write(folder))
 
 

@@ -15,6 +15,7 @@ from polarbear.inference.dominance import (
     dominates,
     equivalence_margin,
     is_resolved,
+    is_undominated_in_draws,
 )
 from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.priors.by_name import make_prior
@@ -205,13 +206,14 @@ class PaperParetoSet(Question):
         columns = [k for k, name in enumerate(posterior.algorithms) if name in view.members]
         names = tuple(posterior.algorithms[k] for k in columns)
         rows = np.ix_(columns, columns)
-        ahead = posterior.prob_better_matrix()[:, rows[0], rows[1]]
-        alike = posterior.prob_equivalent_matrix(self.epsilon)[:, rows[0], rows[1]]
+        ahead = posterior.prob_better()[:, rows[0], rows[1]]
+        alike = posterior.prob_equivalent(epsilon=self.epsilon)[:, rows[0], rows[1]]
+        undominated = is_undominated_in_draws(posterior.utilities[..., columns], ahead)
         sure = ahead.min(axis=0)
         beats = dominates(ahead, sure, self.certainty, "pointwise")
         # Joint dominance implies pointwise dominance, which is cheaper to compute.
         if self.elimination == "joint" and beats.any():
-            jointly = posterior.prob_dominates_matrix()[rows]
+            jointly = posterior.prob_dominates()[rows]
             beats = jointly >= self.certainty
             sure = jointly if beats.any() else sure
         claims = Claims.from_probabilities(
@@ -220,7 +222,7 @@ class PaperParetoSet(Question):
             posterior.clock,
             ahead=ahead,
             alike=alike,
-            prob_in_pareto=posterior.undominated(names).mean(axis=0),
+            prob_in_pareto=undominated.mean(axis=0),
             beats=beats,
             sure=sure,
             certainty=self.certainty,
