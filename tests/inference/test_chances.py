@@ -7,7 +7,9 @@ from scipy.stats import beta
 import polarbear as pb
 from polarbear.inference import replacing
 from polarbear.inference.replacing import (
+    LIKELY_Z,
     Chances,
+    PairEvidence,
     PairTables,
     compare_on_stretches,
     find_chances,
@@ -153,6 +155,7 @@ def test_who_is_replaced_says_by_whom_it_is_surest_of_those_that_stay():
         ("undecided", "a", 0.4),
     ]
     assert chances.find_replaced(0.95).tolist() == [False, True, True, False]
+    assert chances.find_replaced(0.96).tolist() == [False, True, True, False]  # as much as it is
     assert chances.find_replaced(0.97).tolist() == [False, False, True, False]
 
 
@@ -247,3 +250,18 @@ def test_the_p_value_of_wins_alone_is_that_of_the_binomial_test(n):
         assert found.p_better[0, 1] <= max(2.2 * exact, exact + 0.03)
     assert compare_on_stretches(duels(1, 0)).p_better[0, 1] == 1  # one instance shows nothing
     assert compare_on_stretches(duels(2, 0)).p_better[0, 1] < 1
+
+
+def test_a_pair_without_instances_shows_nothing():
+    runs = [pb.Run(name, i, [1.0], [0.0], 1.0) for name, i in (("a", "i"), ("b", "j"), ("c", "i"))]
+    found = compare_on_stretches(pb.rank(pb.Runs.from_records(runs, direction="minimize"), [1.0]))
+    for name in ("no_worse", "better", "t_no_worse", "t_better", "lead", "instances"):
+        assert (getattr(found, name)[..., 0, 1] == 0).all(), name
+    assert found.p_better[0, 1] == 1
+    assert (found.p_no_worse[:, 0, 1] == 1).all()
+
+
+def test_ahead_somewhere_is_at_least_the_stated_lead():
+    evidence = PairEvidence.empty(2, (1, 2))
+    evidence.lead[1, 0] = LIKELY_Z, LIKELY_Z - 1e-9
+    assert evidence.is_ahead_somewhere().tolist() == [[True, False]]
