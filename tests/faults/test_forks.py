@@ -29,14 +29,16 @@ ROOM = 60
 """Processes and threads that the user of a race may have."""
 
 CODE = f"""
-import os, resource, signal, sys, time
+import glob, os, resource, signal, sys, time
 import polarbear as pb
 from polarbear.running.workers.provenance import describe_worker
 
 full = None
 
 def python(job):
-    while full and job.instance >= 8 and not os.path.exists(full):
+    if full:
+        open(f"{{full}}-{{os.getpid()}}", "w").close()
+    while len(glob.glob(f"{{full}}-*")) > 12 and not os.path.exists(full):
         time.sleep(0.01)
     yield 1, job.rng.random()
 
@@ -60,7 +62,7 @@ describe_worker()
 if sys.argv[2] == "ignoring":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 else:
-    full = sys.argv[3]  # the race is not over before there is no room
+    full = sys.argv[3]  # after some runs the others wait until there is no room
     os.setresuid(*3 * [int(sys.argv[2])])
     resource.setrlimit(resource.RLIMIT_NPROC, ({ROOM}, {ROOM}))
 race(72, store=sys.argv[1]).close()
