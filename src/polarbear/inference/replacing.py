@@ -226,7 +226,8 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
 
         least = np.full((2, n_draws + 1, len(duels.first)), np.inf)
         for stretch in stretches:
-            np.minimum(least, _find_room(*draw_shares(stretch), margin), out=least)
+            for one, room in zip(least, _find_room(*draw_shares(stretch), margin), strict=True):
+                np.minimum(one, room, out=one)
         least[:, 1:] += np.maximum(least[:, :1] - least[:, 1:].mean(axis=1, keepdims=True), 0.0)
         won, lost = (share[1:] for share in draw_shares(everything))
         tally.add(duels.first, duels.second, least[:, 1:] >= -1e-12, (won > lost, lost > won))
@@ -262,20 +263,16 @@ def find_chances_of_curves(
         no_worse = np.ones((2, n_chosen, len(pairs[0])), dtype=bool)
         for stretch in stretches:
             won = (sums[stretch.stop] - sums[stretch.start]) / (stretch.stop - stretch.start)
-            no_worse &= _find_room(won, 1 - won, margin) >= -1e-12
+            no_worse &= np.stack(_find_room(won, 1 - won, margin)) >= -1e-12
         won = sums[-1] / len(times)
         tally.add(*pairs, no_worse, (won > 0.5, won < 0.5))
     return tally.finish()
 
 
-def _find_room(won: Floats, lost: Floats, margin: float) -> Floats:
-    """Return (2, ...) how far the first and the second are from being worse by more than m: (1)."""
-    return np.stack(
-        [
-            np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
-            for own, other in ((won, lost), (lost, won))
-        ]
-    )
+def _find_room(won: Floats, lost: Floats, margin: float) -> tuple[Floats, Floats]:
+    """Return how far the first and the second are from being worse by more than m, by (1)."""
+    half, most = (won - lost) / 2, margin * np.maximum(won + lost, 0.5)
+    return most + half, most - half
 
 
 def compare_on_stretches(
