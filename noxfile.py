@@ -21,7 +21,7 @@ CORE_TESTS = (
     "tests/inference/test_e_values.py",
     "tests/data/test_rankings.py",
     "tests/readers/test_tables.py",
-    "tests/racing/test_replay.py",
+    "tests/test_replays.py",
 )
 """What uses numpy, scipy and narwhals most, and needs no extra."""
 
@@ -80,11 +80,19 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def coverage(session: nox.Session) -> None:
-    """Which lines and branches the tests reach, as a table."""
+    """Which lines and branches of each room the fast tests reach: tests/coverage.md."""
     install(session, *EVERYTHING)
-    session.run("coverage", "run", "-m", "pytest", "-m", "not long", *session.posargs)
-    session.run("coverage", "combine", success_codes=[0, 1])
-    session.run("coverage", "report")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-m", "not slow", "tests", "src")
+    session.run("coverage", "combine", "--quiet")
+    session.run("python", ".ci/check_coverage.py")
+
+
+@nox.session(default=False)
+def mutation(session: nox.Session) -> None:
+    """Which changes of the modules that decide no test notices: tests/mutants.md."""
+    install(session, *EVERYTHING)
+    session.run("python", ".ci/mutate.py", *session.posargs)
 
 
 @nox.session(default=False)

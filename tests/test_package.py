@@ -44,6 +44,11 @@ def test_importing_takes_less_than_twice_bare_python():
     assert min(ours for _, ours in pairs) < 2 * min(bare for bare, _ in pairs)
 
 
+def test_a_race_is_loaded_without_modules_that_take_longer_than_the_rest():
+    code = "import sys, polarbear.coordinator.run_race; print(*sys.modules)"
+    assert {"scipy.stats", "scipy.interpolate", "scipy.optimize"}.isdisjoint(python(code).split())
+
+
 def test_public_names_are_few_there_documented_and_nothing_else():
     assert dir(polarbear) == sorted(polarbear.__all__)
     assert len(set(polarbear.__all__) - {"__version__"}) <= 48

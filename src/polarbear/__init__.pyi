@@ -28,7 +28,6 @@ from polarbear.inference.verdicts import Verdict as Verdict
 from polarbear.racing.assessing import assess as assess
 from polarbear.racing.assessing import assess_classes as assess_classes
 from polarbear.racing.budget import Budget as Budget
-from polarbear.racing.power import plan as plan
 from polarbear.racing.questions.choice import Choice as Choice
 from polarbear.racing.questions.no_worse import NoWorse as NoWorse
 from polarbear.racing.questions.paper_pareto_set import PaperParetoSet as PaperParetoSet
@@ -36,7 +35,6 @@ from polarbear.racing.questions.pareto_set import ParetoSet as ParetoSet
 from polarbear.racing.questions.pareto_set import StrictParetoSet as StrictParetoSet
 from polarbear.racing.questions.question import Question as Question
 from polarbear.racing.race import Race as Race
-from polarbear.racing.replay import replay as replay
 from polarbear.readers import example as example
 from polarbear.readers import read as read
 from polarbear.readers.writing import write as write
@@ -48,6 +46,8 @@ from polarbear.running.solvers.instances import Instances as Instances
 from polarbear.running.solvers.setup import Limits as Limits
 from polarbear.selection import preferences as preferences
 from polarbear.selection.decision import select as select
+from polarbear.simulation.power import plan as plan
+from polarbear.simulation.replays import replay as replay
 from polarbear.store.opening import open_store as open_store
 
 __version__: str

@@ -1,4 +1,4 @@
-"""The store of a long race, packed small enough to be committed, so that another machine goes on."""
+"""The store of a long race, packed small enough to be committed: another machine goes on."""
 
 import lzma
 import tempfile

@@ -22,6 +22,7 @@ from polarbear.racing.events import Identified, Offered, Started
 from polarbear.racing.race import Race
 from polarbear.running.solvers.configuration import load
 from polarbear.running.solvers.identity import identify
+from waiting import PATIENCE
 
 PROGRAM = """
 import random, sys
@@ -469,7 +470,7 @@ def test_a_shared_folder_keeps_the_worker_of_a_run(folder, tmp_path):
     words = [sys.executable, "-m", "polarbear", "worker", spool, "--solvers", folder / "race.toml"]
     with subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL) as worker:
         assert main(["race", str(folder / "race.toml"), "--spool", str(spool), "--quiet"]) == 0
-        worker.wait(60)
+        worker.wait(PATIENCE)
     with pb.open_store(folder / "race.db", read_only=True) as store:
         origins = store.origins()
     assert len(origins.worker_of) == 4

@@ -10,7 +10,7 @@ import pytest
 from judge.in_process import InProcess
 
 import polarbear as pb
-from course import decisions, run, told
+from course import HOLD, decisions, run, told
 from disturbing import BUDGET
 from marks import PYTHONPATH
 from polarbear.errors import StoreError
@@ -82,8 +82,10 @@ def test_a_crash_at_this_place_changes_nothing(tmp_path, undisturbed, place, num
 @pytest.mark.slow
 def test_a_second_coordinator_is_refused(tmp_path):
     path = tmp_path / "race.db"
-    script = [sys.executable, str(HERE / "course.py"), str(path), "1", "0.05"]
-    first = subprocess.Popen(script, stdout=subprocess.DEVNULL)
+    script = [sys.executable, str(HERE / "course.py"), str(path), "1", "0"]
+    held = tmp_path / "held"
+    held.touch()  # the first race lasts as long as it is looked at
+    first = subprocess.Popen(script, stdout=subprocess.DEVNULL, env=os.environ | {HOLD: str(held)})
     try:
         # The file is there before its writer signs it.
         wait_until(lambda: path.exists() and read(path))

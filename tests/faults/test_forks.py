@@ -7,11 +7,11 @@ for 0.3, 2 and 10 seconds; by default it is 0.3.
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ import polarbear as pb
 from disturbing import LONG
 from polarbear.data.run import FAILED, Status
 from polarbear.racing.events import Told
-from waiting import wait_until
+from waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -29,12 +29,17 @@ ROOM = 60
 """Processes and threads that the user of a race may have."""
 
 CODE = f"""
-import os, resource, signal, sys, time
+import glob, os, resource, signal, sys, time
 import polarbear as pb
 from polarbear.running.workers.provenance import describe_worker
 
+full = None
+
 def python(job):
-    time.sleep(0.01)
+    if full:
+        open(f"{{full}}-{{os.getpid()}}", "w").close()
+    while len(glob.glob(f"{{full}}-*")) > 12 and not os.path.exists(full):
+        time.sleep(0.01)
     yield 1, job.rng.random()
 
 line = r"t (?P<time>\\S+) v (?P<value>\\S+)"
@@ -56,7 +61,8 @@ race(24)  # all is loaded from here on, which another user may not be able to do
 describe_worker()
 if sys.argv[2] == "ignoring":
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-elif sys.argv[2] != "0":
+else:
+    full = sys.argv[3]  # after some runs the others wait until there is no room
     os.setresuid(*3 * [int(sys.argv[2])])
     resource.setrlimit(resource.RLIMIT_NPROC, ({ROOM}, {ROOM}))
 race(72, store=sys.argv[1]).close()
@@ -70,24 +76,35 @@ def statuses(store):
 def launch(folder, how):
     script = folder / "race.py"
     script.write_text(CODE)
-    return subprocess.Popen([sys.executable, script, folder / "race.db", str(how)])
+    words = [script, folder / "race.db", str(how), folder / "full"]
+    return subprocess.Popen([sys.executable, *words])
 
 
-def fill(user, seconds):
-    """Take all the room of a user for a while."""
+def fill(user, seconds, full):
+    """Take all the room of a user for a while, and make a file when it is taken."""
     child = os.fork()
     if child == 0:
+        taken = []
         try:
             os.setresuid(user, user, user)
             resource.setrlimit(resource.RLIMIT_NPROC, (ROOM, ROOM))
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                with suppress(OSError):
-                    if os.fork() == 0:
-                        while time.monotonic() < end:
-                            time.sleep(0.01)
-                        os._exit(0)
+            end = None
+            while end is None or time.monotonic() < end:
+                try:
+                    pid = os.fork()
+                except OSError:
+                    if end is None:
+                        full.touch()
+                        end = time.monotonic() + seconds
+                    continue
+                if pid == 0:
+                    signal.signal(signal.SIGINT, signal.SIG_DFL)
+                    time.sleep(PATIENCE)
+                    os._exit(0)
+                taken.append(pid)
         finally:
+            for pid in taken:
+                os.kill(pid, signal.SIGKILL)
             os._exit(0)
     os.waitpid(child, 0)
 
@@ -109,8 +126,8 @@ def test_no_run_is_lost_while_the_system_has_no_room_for_processes(folder, secon
     user = 60_000 + os.getpid() % 5_000  # who has no other processes
     race, store = launch(folder, user), folder / "race.db"
     wait_until(lambda: store.exists() and len(statuses(store)) >= 10)
-    fill(user, seconds)
     before = len(statuses(store))
+    fill(user, seconds, folder / "full")
     assert race.wait(120) == 0
     made = statuses(store)
     failed = sum(status in FAILED for status in made)
@@ -142,7 +159,7 @@ def test_a_race_begins_when_there_is_room_and_programs_lose_no_time(monkeypatch)
 
     def check_setup():
         program = pb.Command(["echo", "1"], pattern="(?P<value>1)")
-        how = {"times": [5.0], "direction": "minimize", "executor": 1, "seconds": 60}
+        how = {"times": [PATIENCE], "direction": "minimize", "executor": 1, "seconds": PATIENCE}
         return pb.check({"program": program}, ["i"], **how).outcomes["program"]
 
     with monkeypatch.context() as patch:

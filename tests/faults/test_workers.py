@@ -18,7 +18,7 @@ import pytest
 import clusters
 import killing
 import polarbear as pb
-from course import run
+from course import HOLD, run
 from disturbing import BUDGET, CODE, LONG, UNTIL_GONE, Tally, meanwhile
 from marks import MARK, PYTHONPATH, left
 from polarbear.coordinator.run_race import MAX_WORKER_LOSSES
@@ -33,10 +33,10 @@ WARNINGS = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::Res
 # On this machine
 
 
-def begun(path, seconds, **more):
+def begun(path, seconds, **environment):
     words = [str(path), "2", str(seconds), str(BUDGET.runs)]
     script = [sys.executable, str(HERE / "course.py"), *words]
-    return subprocess.Popen(script, stdout=subprocess.DEVNULL, **more)
+    return subprocess.Popen(script, stdout=subprocess.DEVNULL, env=os.environ | environment)
 
 
 def find_workers(process):
@@ -68,10 +68,12 @@ def test_workers_are_killed_and_their_runs_made_again(tmp_path, report):
 
 @pytest.mark.slow
 def test_a_worker_that_is_stopped_for_a_while_goes_on(tmp_path):
-    path = tmp_path / "race.db"
-    process = begun(path, 0.02)
+    path, held = tmp_path / "race.db", tmp_path / "held"
+    held.touch()
+    process = begun(path, 0.02, **{HOLD: str(held)})
     stopped = wait_until(lambda: len(found := find_workers(process)) >= 2 and found)[0]
     os.kill(stopped, signal.SIGSTOP)
+    held.unlink()
     time.sleep(1.0)
     os.kill(stopped, signal.SIGCONT)
     assert process.wait(600) == 0
@@ -83,12 +85,14 @@ def test_a_worker_that_is_stopped_for_a_while_goes_on(tmp_path):
 @pytest.mark.slow
 def test_a_coordinator_that_is_suspended_goes_on(tmp_path):
     """As a laptop whose lid is closed: everything stops, and the clocks have moved on."""
-    path = tmp_path / "race.db"
-    process = begun(path, 0.02)
+    path, held = tmp_path / "race.db", tmp_path / "held"
+    held.touch()
+    process = begun(path, 0.02, **{HOLD: str(held)})
     wait_until(lambda: len(find_workers(process)) >= 2)
     everybody = [process.pid, *find_descendants(process.pid)]
     for pid in everybody:
         _send(pid, signal.SIGSTOP)
+    held.unlink()
     time.sleep(2.0)
     for pid in everybody:
         _send(pid, signal.SIGCONT)
@@ -164,7 +168,7 @@ def test_workers_of_a_folder_are_killed_and_replaced(tmp_path, crew, report):
                 crew.start()
 
         with meanwhile(kill):
-            folder = pb.backends.SharedFolder(crew.folder, patience=2.0, pause=0.02)
+            folder = pb.backends.SharedFolder(crew.folder, patience=4.0, pause=0.02)
             tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).events)
         crew.stop()
     tally.report(report, "worker of a folder killed (SIGKILL)")
@@ -175,16 +179,18 @@ def test_the_late_result_of_a_worker_that_was_stopped_is_not_counted_twice(crew)
     marks = [crew.start() for _ in range(2)]
 
     def stop(over):
-        while not find_descendants(crew.workers[marks[0]].pid) and not over.wait(0.05):
+        worker = crew.workers[marks[0]]
+        while not find_descendants(worker.pid) and not over.wait(0.05):
             pass
-        crew.workers[marks[0]].send_signal(signal.SIGSTOP)
-        over.wait(2.5)  # longer than anybody waits for it
-        crew.workers[marks[0]].send_signal(signal.SIGCONT)
+        worker.send_signal(signal.SIGSTOP)
+        while [*crew.folder.glob(f"claims/*-{worker.pid}")] and not over.wait(0.05):
+            pass  # nobody waits for it any more
+        worker.send_signal(signal.SIGCONT)
         over.wait()
 
     tally = Tally()
     with meanwhile(stop):
-        folder = pb.backends.SharedFolder(crew.folder, patience=1.0, pause=0.02)
+        folder = pb.backends.SharedFolder(crew.folder, patience=3.0, pause=0.02)
         tally.race(run(executor=folder, seconds=0.02, budget=BUDGET).events)
     assert (tally.twice, tally.different) == (0, 0)
 

@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 import time
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
@@ -16,7 +17,7 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.live.connections import STALL_SECONDS, Connections
+from polarbear.live.connections import Connections
 from polarbear.live.snapshots import MIN_INTERVAL_SECONDS, Snapshots
 from racers import drive, race_of, solve
 from typed import begun, command, prepared
@@ -144,13 +145,23 @@ def is_closed(connection):
         return True
 
 
+UNHURRIED = """
+import sys
+from polarbear.cli.main import main
+from polarbear.live.connections import MAX_CONNECTIONS, Connections
+Connections.__init__.__defaults__ = (MAX_CONNECTIONS, 1e6)
+sys.exit(main(sys.argv[4:]))  # after: python -m polarbear
+"""
+"""The command, without a limit of time for connections that stall."""
+
+
 @pytest.mark.slow
 def test_a_client_is_answered_beside_1050_half_requests(store):
     resource = pytest.importorskip("resource")
     most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most[1] < 1200:
         pytest.skip("this process may not open as many files as the attack needs")
-    usual = ("sh", "-c", 'ulimit -S -n 1024; exec "$@"', "sh")
+    usual = ("sh", "-c", 'ulimit -S -n 1024; exec "$@"', "sh", sys.executable, "-c", UNHURRIED)
     stderr_lines = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(most[0], 1200), most[1]))
     try:
@@ -158,14 +169,10 @@ def test_a_client_is_answered_beside_1050_half_requests(store):
             served(store, stderr_lines=stderr_lines, through=usual) as address,
             ExitStack() as attack,
         ):
-            waits = []
             for k in range(1050):
                 attack.enter_context(half_request(address))
                 if k % 150 == 0 or k == 1049:
-                    start = time.monotonic()
                     assert asked(address)[0] == 200
-                    waits.append(time.monotonic() - start)
-            assert max(waits) < 1, waits
         assert not stderr_lines
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, most)
@@ -186,7 +193,7 @@ def test_stalled_connections_end(store):
         while not select.select([trickle], [], [], 0.5)[0]:  # a byte now and then is no request
             trickle.send(b"x")
         assert is_closed(trickle)
-        assert time.monotonic() - start < STALL_SECONDS + 5
+        assert time.monotonic() - start < PATIENCE
         for connection in stalled:
             while connection.recv(4096):  # an answer to the one that was whole, and then the end
                 pass
@@ -196,6 +203,14 @@ def test_stalled_connections_end(store):
 
 def test_connections_are_dropped_oldest_first():
     async def play():
+        loop, now = asyncio.get_running_loop(), [0.0]
+        loop.time = lambda: now[0]
+
+        async def wait(seconds):
+            now[0] += seconds
+            for _ in range(2):  # one to find the timers that are over, one to call them
+                await asyncio.sleep(0)
+
         connections = Connections(limit=3, stall=0.2)
         first, second, third, fourth = transports = [Transport(k) for k in range(4)]
         for one in transports[:3]:
@@ -206,15 +221,15 @@ def test_connections_are_dropped_oldest_first():
         connections.remove(second)
         third.unread = 100
         connections.end_answer(third.client)
-        await asyncio.sleep(0.1)
+        await wait(0.1)
         third.unread = 50  # it reads, slowly
-        await asyncio.sleep(0.2)
+        await wait(0.2)
         assert [one.is_dropped for one in transports] == [False, True, False, True]
-        await asyncio.sleep(0.25)
+        await wait(0.25)
         assert third.is_dropped  # it has stopped reading
         assert not first.is_dropped
         connections.end_answer(first.client)
-        await asyncio.sleep(0.3)
+        await wait(0.3)
         assert first.is_dropped
 
     asyncio.run(play())

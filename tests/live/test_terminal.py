@@ -266,13 +266,10 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
     pytest.importorskip("rich")
     from terminals import Terminal
 
-    path = prepared(tmp_path, 0.03)
-    (tmp_path / "last").write_text("26")  # an algorithm is dominated by then, and pairs are open
+    path = prepared(tmp_path, 0.03, last=26)  # an algorithm is dominated then, and pairs are open
     words = command("race", path, "--workers", 2)
     with Terminal(words, rows=24, columns=90) as terminal:
-        picture = terminal.shows("of 3 pairs")
-        assert "▌early" in picture
-        assert "If you stopped now" in picture
+        terminal.shows("of 3 pairs", "▌early", "If you stopped now")
         terminal.resize(12, 50)
         small = terminal.until(
             lambda lines: (
@@ -286,7 +283,7 @@ def test_a_race_in_a_window_that_changes_and_is_interrupted(tmp_path, undisturbe
         terminal.shows("is dominated by")
         terminal.press("\x03")
         assert terminal.wait() == 130
-    (tmp_path / "last").unlink()
+    (tmp_path / "further").touch()
     output = terminal.text()
     assert "Traceback" not in output
     joined = "".join(output.split())  # lines are broken where the window ends
@@ -313,21 +310,23 @@ def test_a_real_terminal_shows_the_ribbon_and_ends_with_what_to_run(tmp_path, ro
     pytest.importorskip("rich")
     from terminals import Terminal
 
-    path = prepared(tmp_path, 0.01)
+    path = prepared(tmp_path, 0.01, last=20)  # in the second round
     text, _, budget = path.read_text().partition("[question]")
     path.write_text(f"{text}[budget]{budget.partition('[budget]')[2]}")  # the default question
     with Terminal(command("race", path, "--workers", 2), rows=rows, columns=columns) as terminal:
-        terminal.shows("at least 95 % certain")  # the ribbon of the first round
-        picture = terminal.text()
-        assert "If you stopped now" in picture
-        assert re.search(r"settled +[█░]+ \d of 3 pairs", picture)
-        assert re.search(r"▌(early|late|worst) +(<|>)? ?\d+ % [█░]+", picture)
-        assert "failed" in picture
+        picture = terminal.shows(
+            "If you stopped now",
+            "at least 95 % certain",
+            r"settled +[█░]+ \d of 3 pairs",
+            r"▌(early|late|worst) +(<|>)? ?\d+ % [█░]+",
+            "failed",
+        )
         lines = picture.splitlines()
         assert len(lines) <= rows
         assert max(map(len, lines)) <= columns
         colours = {cell.bg for row in terminal.screen.buffer.values() for cell in row.values()}
         assert len(colours) >= 2  # the blocks of the ribbon
+        (tmp_path / "further").touch()
         assert terminal.wait() == 0
         end = terminal.text()
     assert re.search(r"\n  run +(early|late)", end)
@@ -337,7 +336,7 @@ def test_a_real_terminal_shows_the_ribbon_and_ends_with_what_to_run(tmp_path, ro
 
 @pytest.mark.slow
 def test_a_terminated_process_prints_how_to_resume(tmp_path):
-    path = prepared(tmp_path, 0.05)
+    path = prepared(tmp_path, 0, go=False)
     words = command("race", path, "--workers", 2)
     running = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     wait_until(lambda: begun(tmp_path / "race.db"))

@@ -22,11 +22,11 @@ from polarbear.running.solvers.setup import Limits, Setup, pack
 from polarbear.running.workers.outcomes import LostRun
 from polarbear.running.workers.spawning import SpawnedWorker
 from polarbear.running.workers.worker_process import WorkerLost, WorkerProcess
-from waiting import left_of, running, wait_until
+from waiting import GROWING, PATIENCE, left_of, running, wait_until
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
-LIMITS = Limits(wall_seconds=120, memory=300_000_000, processes=40)
+LIMITS = Limits(wall_seconds=PATIENCE, memory=300_000_000, processes=40)
 
 
 def setup_of(clock="evaluations", limits=LIMITS, more=()):
@@ -41,27 +41,33 @@ def job(algorithm, horizon=1000.0):
 
 
 @pytest.fixture(scope="module")
-def worker():
-    worker = WorkerProcess(setup_of())
-    yield worker
-    worker.close()
+def worker_of():
+    """Workers by the seconds that their runs have: few for those that would never end."""
+    made = {}
+
+    def worker_of(seconds):
+        if seconds not in made:
+            limits = replace(LIMITS, wall_seconds=seconds)
+            made[seconds] = WorkerProcess(setup_of(limits=limits))
+        return made[seconds]
+
+    yield worker_of
+    for worker in made.values():
+        worker.close()
 
 
 @pytest.fixture(scope="module")
-def hurried():
-    """A worker whose runs have a second: for those that would never end, and for no others."""
-    worker = WorkerProcess(setup_of(limits=replace(LIMITS, wall_seconds=1.0)))
-    yield worker
-    worker.close()
+def worker(worker_of):
+    return worker_of(PATIENCE)
 
 
 MISBEHAVIOUR = {
     "segfault": (Status.CRASHED, "ended by SIGSEGV"),
-    "deaf": (Status.OUT_OF_TIME, "over the limit of 1 seconds"),
-    "stopped": (Status.OUT_OF_TIME, "over the limit of 1 seconds"),
+    "deaf": (Status.OUT_OF_TIME, "over the limit of {:g} seconds"),
+    "stopped": (Status.OUT_OF_TIME, "over the limit of {:g} seconds"),
     "hog": (Status.OUT_OF_MEMORY, "of memory"),
     "greedy": (Status.OUT_OF_MEMORY, "out of memory"),
-    "flood": (Status.OUT_OF_TIME, "over the limit of 1 seconds"),
+    "flood": (Status.OUT_OF_TIME, "over the limit of {:g} seconds"),
     "bomb": (Status.CRASHED, "over the limit of 40 processes"),
     "daemon": (Status.FINISHED, ""),
     "unprintable": (Status.CRASHED, "Unprintable: (its message cannot be printed)"),
@@ -85,14 +91,19 @@ MISBEHAVIOUR = {
 
 
 @pytest.mark.parametrize("name", MISBEHAVIOUR)
-def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(worker, hurried, name):
+def test_a_misbehaving_run_ends_with_a_status_and_what_it_had_found(worker_of, name):
     status, why = MISBEHAVIOUR[name]
-    worker = hurried if status == Status.OUT_OF_TIME else worker
-    outcome = worker.make_run(job(name))
+    for seconds in GROWING if status == Status.OUT_OF_TIME else [PATIENCE]:
+        worker = worker_of(seconds)
+        outcome = worker.make_run(job(name))
+        # The supervisor, and the process of the next run.
+        assert len(find_descendants(worker.pid)) <= 2
+        quick = worker.make_run(job("quick")).run
+        if outcome.run.value and quick.status == Status.FINISHED:
+            break
     assert (outcome.run.status, outcome.run.time, outcome.run.value) == (status, (3.0,), (7.0,))
-    assert why in outcome.why
-    assert len(find_descendants(worker.pid)) <= 2  # the supervisor, and the process of the next run
-    assert worker.make_run(job("quick")).run.value == (3.0, 2.0)
+    assert why.format(seconds) in outcome.why
+    assert quick.value == (3.0, 2.0)
 
 
 def test_a_run_that_closes_all_descriptors_is_still_heard(worker):
@@ -167,9 +178,9 @@ def test_a_run_is_cut_at_its_horizon_or_finishes_before(worker):
     assert (nothing.status, nothing.until, nothing.time) == (Status.FINISHED, 0.0, ())
 
 
-def test_what_a_run_used_is_known(hurried):
+def test_what_a_run_used_is_known(worker_of):
     begin = time.monotonic()
-    outcome = hurried.make_run(job("deaf"))
+    outcome = worker_of(1.0).make_run(job("deaf"))
     assert 1.0 <= outcome.seconds <= time.monotonic() - begin
     assert 0 < outcome.cpu <= outcome.seconds + 0.5  # how much of a second, others decide
     assert 0 <= outcome.memory < 300_000_000

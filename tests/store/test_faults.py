@@ -41,7 +41,8 @@ def admin(where):
 
 
 @pytest.mark.slow
-def test_nothing_acknowledged_is_lost_by_kills(where):
+def test_nothing_acknowledged_is_lost_by_kills(where, monkeypatch):
+    monkeypatch.setattr("polarbear.store.postgres.LOCK_SECONDS", PATIENCE)
     numbers = itertools.count()
     longest = 0.12 if where.endswith(".db") else 0.3
     toll = killing.killed(lambda: f"{where}-{next(numbers)}", 8, longest)
@@ -128,29 +129,26 @@ def test_readers_and_the_writer_do_not_wait_for_each_other(where):
     for _ in range(2):
         child = killing.fork()
         if child == 0:
-            code, seen = 1, 0
+            code, seen = 1, {0}
             try:
-                begin = time.monotonic()
-                while (took := time.monotonic() - begin) < 1.5 or (seen <= 1 and took < PATIENCE):
+                while len(seen) < 20:
                     with open_store(where, read_only=True) as reader:
-                        assert sum(1 for _ in reader.read()) >= seen
-                        seen = reader.status().store.n_events
-                code = 0 if seen > 1 else 2
+                        assert sum(1 for _ in reader.read()) >= max(seen)
+                        seen.add(reader.status().store.n_events)
+                code = 0
             finally:
                 os._exit(code)
         children.append(child)
     numbers = itertools.count()
-    longest = 0.0
     while children:
         start = time.monotonic()
         store.append([told(next(numbers))])
-        longest = max(longest, time.monotonic() - start)
+        assert time.monotonic() - start < PATIENCE
         for child in list(children):
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
                 assert status == 0
                 children.remove(child)
-    assert longest < 30
     assert store.n_events == next(numbers) + 1
     store.close()
 
@@ -333,7 +331,8 @@ def test_a_server_that_stays_away_is_said_and_later_it_goes_on(server, monkeypat
 def test_a_race_says_that_its_server_is_frozen_and_goes_on_as_if_it_had_not_been(
     server, monkeypatch
 ):
-    for name, seconds in (("ANSWER", 1.0), ("NOTICE", 0.2), ("RECONNECT", PATIENCE)):
+    changed = {"ANSWER": 1.0, "NOTICE": 0.2, "RECONNECT": PATIENCE, "LOCK": PATIENCE}
+    for name, seconds in changed.items():
         monkeypatch.setattr(f"polarbear.store.postgres.{name}_SECONDS", seconds)
     attempts, thawing = [], []
     connect = PostgreSQL._connect
@@ -368,13 +367,14 @@ def test_a_race_says_that_its_server_is_frozen_and_goes_on_as_if_it_had_not_been
 
 
 def test_a_server_that_stays_frozen_is_said_and_later_it_goes_on(server, monkeypatch):
-    monkeypatch.setattr("polarbear.store.postgres.ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr("polarbear.store.postgres.RECONNECT_SECONDS", 0.5)
     with open_store(f"{server.url}#ice") as store:
         store.append([BEGIN])
+        monkeypatch.setattr("polarbear.store.postgres.ANSWER_SECONDS", 0.2)
+        monkeypatch.setattr("polarbear.store.postgres.RECONNECT_SECONDS", 0.5)
         with server.frozen(), pytest.raises(StoreError, match=r"has been away for 0.5 s \("):
             store.append([Added("a")])
         monkeypatch.undo()
+        monkeypatch.setattr("polarbear.store.postgres.LOCK_SECONDS", PATIENCE)
         store.append([Added("a")])
         assert list(store.read()) == [BEGIN, Added("a")]
 

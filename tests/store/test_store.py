@@ -4,7 +4,6 @@ import itertools
 import math
 import os
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +33,7 @@ from polarbear.racing.model import Model
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.state import key_of
 from polarbear.store.opening import open_store
+from polarbear.store.race_status import StoreStatus
 from racers import drive, race_of, restore, solve
 
 BEGIN = Started(
@@ -221,7 +221,7 @@ def test_a_race_goes_on_where_its_store_ends(where):
         assert reader.runs() == race.runs
         seen = reader.status()
         assert list(seen.verdicts) == race.verdicts()
-        assert seen == replace(race.status, store=seen.store)
+        assert seen == StoreStatus(**vars(race.status), store=seen.store)
         assert seen.n_wanted == 0
         assert "is dominated by" in str(seen)
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import re
 import select
 import struct
 import subprocess
@@ -60,22 +61,23 @@ class Terminal:
         """Somebody types: ``\\x03`` is Ctrl-C."""
         os.write(self._end, keys.encode())
 
-    def shows(self, what, seconds=PATIENCE):
-        """Wait until the screen shows a text; what it shows then."""
-        end = time.monotonic() + seconds
-        while what not in self.text():
-            assert time.monotonic() < end, f"no {what!r} on the screen:\n{self.text()}"
-            if not self.read(0.2) and not self.alive():
-                self.read(0.5)
-                assert what in self.text(), f"ended without {what!r}:\n{self.text()}"
-        return self.text()
+    def shows(self, *patterns):
+        """Wait until one screen shows all these regular expressions; its text.
 
-    def until(self, condition, seconds=PATIENCE):
+        A picture arrives in parts: what belongs together is asked for together.
+        """
+        said = f"no screen with all of {patterns}"
+        return "\n".join(
+            self.until(lambda lines: all(re.search(p, "\n".join(lines)) for p in patterns), said)
+        )
+
+    def until(self, condition, said="not on the screen"):
         """Wait until something holds of the lines of the screen, of which there are two or more."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + PATIENCE
         while len(lines := self.text().splitlines()) < 2 or not condition(lines):
-            assert time.monotonic() < end, f"not on the screen:\n{self.text()}"
-            self.read(0.2)
+            assert time.monotonic() < end, f"{said}:\n{self.text()}"
+            was_alive = self.alive()
+            assert self.read(0.2) or was_alive, f"ended, {said}:\n{self.text()}"
         return lines
 
     def read(self, seconds):

@@ -8,12 +8,12 @@ MODULE = """
 import time
 from pathlib import Path
 
-GO, LAST = (Path(__file__).with_name(name) for name in ("go", "last"))
+GO, FURTHER = (Path(__file__).with_name(name) for name in ("go", "further"))
 SKILL = {"early": (1.5, 0.3, -1.5), "late": (-1.5, 0.3, 1.5), "worst": (-2.5, -2.5, -2.5)}
 
 def _solver(name):
     def solve(job):
-        while not GO.exists() or (LAST.exists() and int(job.name) > int(LAST.read_text())):
+        while not (GO if int(job.name) <= LAST else FURTHER).exists():
             time.sleep(0.05)
         luck = job.rng.gumbel(size=3)
         for k, at in enumerate((10, 30, 100)):
@@ -49,15 +49,16 @@ runs = 80
 """
 
 
-def prepared(folder, seconds, go=True):
+def prepared(folder, seconds, go=True, last=10**9):
     """A race as a file, whose runs take three times so many seconds, once there is a file "go".
 
-    As long as there is a file "last" with the number of an instance, runs on later ones wait.
+    Runs on instances after the ``last`` wait for a file "further": the race stands still meanwhile.
     """
     if go:
         (folder / "go").touch()
     name = f"mine_{folder.name}"
-    (folder / f"{name}.py").write_text(MODULE.replace("SECONDS", str(seconds)))
+    code = MODULE.replace("SECONDS", str(seconds)).replace("LAST", str(last))
+    (folder / f"{name}.py").write_text(code)
     path = folder / "race.toml"
     path.write_text(RACE.replace("NAME", name))
     return path

@@ -6,6 +6,10 @@ from pathlib import Path
 PATIENCE = 120.0
 """Seconds after which something is not slow but wrong."""
 
+GROWING = (1.0, 8.0, 64.0)
+"""Seconds after which a run is ended that must have found something before: busy machines take the
+later ones."""
+
 THRICE = 3
 """How often something may be tried that has to be fast: others may keep the machine busy."""
 

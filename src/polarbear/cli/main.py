@@ -28,7 +28,8 @@ EXIT_BROKEN_PIPE = 141
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``polarbear`` with the given or the process's arguments; return the exit code."""
     command_line = sys.argv[1:] if argv is None else argv
-    parser = make_parser(_find_command(command_line) or "")
+    with activity:  # the first time, loading what a command needs takes seconds
+        parser = make_parser(_find_command(command_line) or "")
     try:
         arguments = _parse_arguments(parser, command_line)
     except SystemExit as end:

@@ -335,9 +335,9 @@ def _add_plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_plan(arguments: argparse.Namespace) -> int:
-    from polarbear.racing.power import plan
     from polarbear.racing.questions.pareto_set import ParetoSet
     from polarbear.running.solvers.configuration import load
+    from polarbear.simulation.power import plan
 
     given: dict[str, Any] = {"question": ParetoSet()}
     if arguments.file is not None:

@@ -254,7 +254,7 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    contradiction = find_contradiction(rankings, posterior.utilities)
+    contradiction = find_contradiction(rankings, posterior)
     if contradiction:
         if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
             posterior = count_posterior(rankings, posterior, seed)

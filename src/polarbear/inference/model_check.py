@@ -5,7 +5,7 @@ that is often the first and often the last: its duels with a steady rival may be
 rating is lower. The counts of wins and losses then say something else than the posterior.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,12 @@ from scipy.special import expit, ndtri
 from polarbear._text import escape_text, format_range
 from polarbear.data.rankings import Rankings
 from polarbear.inference.diagnostics import ALL_COUNTED, COUNTED, DUELS_CONTRADICT
+from polarbear.inference.draws import systematic_resample
 from polarbear.inference.e_values import count_outcomes
+from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import find_stretches
+
+Floats, Ints = NDArray[np.float64], NDArray[np.intp]
 
 MAX_CHECKED, MAX_DRAWS = 60, 100
 """The most algorithms whose pairs are checked, and the most draws that are used."""
@@ -55,14 +59,12 @@ class Contradiction(NamedTuple):
         )
 
 
-def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> Contradiction | None:
+def find_contradiction(rankings: Rankings, posterior: Posterior) -> Contradiction | None:
     """Return the clearest pair whose duels are won by one and by the model lost; None without one.
-
-    ``utilities``: posterior draws (draws, times, algorithms).
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
-    >>> find_contradiction(rankings, pb.fit(rankings).utilities) is None
+    >>> find_contradiction(rankings, pb.fit(rankings)) is None
     True
     """
     n = len(rankings.algorithms)
@@ -71,13 +73,12 @@ def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> Contradic
     first, second = np.triu_indices(n, 1)
     outcomes = count_outcomes(rankings)
     won, lost = outcomes.wins[:, first, second], outcomes.losses[:, first, second]
-    curves = utilities[:: max(1, len(utilities) // MAX_DRAWS)].astype(np.float64)
+    modelled = _expect_wins(posterior, first, second)
     found: tuple[float, int, slice, float, float] | None = None
     stretches = find_stretches(rankings.times, 0.1)
     least = ndtri(1 - ERROR / (2 * len(first) * len(stretches)))
     for stretch in stretches:
-        model = expit(curves[:, stretch][..., first] - curves[:, stretch][..., second])
-        expected = model.mean(axis=(0, 1))
+        expected = modelled[stretch].mean(axis=0)
         decided = (won[stretch] + lost[stretch]).mean(axis=0)
         share = won[stretch].mean(axis=0) / np.maximum(decided, 1e-12)
         errors = np.abs(share - expected) * 2 * np.sqrt(decided)
@@ -99,3 +100,17 @@ def find_contradiction(rankings: Rankings, utilities: NDArray[Any]) -> Contradic
     word = "at" if len(times) == 1 else "from"
     when = f"{word} {format_range(times[0], times[-1], rankings.clock)}"
     return Contradiction(winner=names[0], loser=names[1], when=when, share=share, expected=expected)
+
+
+def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
+    """Return P(first beats second) by the model at each time (times, pairs), from a few draws."""
+    expected = np.empty((len(posterior.times), len(first)))
+    weight = posterior.weight
+    for t in range(len(expected)):
+        if weight.shape[1] > 1 and posterior.curves is None:  # curves would take longer
+            drawn = posterior.draws[systematic_resample(weight[:, t], MAX_DRAWS), t]
+        else:
+            drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS), t]
+        drawn = drawn.astype(np.float64)
+        expected[t] = expit(drawn[:, first] - drawn[:, second]).mean(axis=0)
+    return expected

@@ -18,7 +18,7 @@ no correction for the number of stretches, of looks, or of times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -36,6 +36,9 @@ Ints = NDArray[np.intp]
 
 MAX_RESAMPLED = 300_000_000
 """The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
+
+CACHED_CELLS = 200_000
+"""The numbers of draws of some pairs that a processor's cache holds."""
 
 LIKELY_Z = 2.6
 """An algorithm is likely ahead on a stretch if its mean lead is this many standard errors.
@@ -179,13 +182,14 @@ class _ClaimCounts:
         self.is_replaced = np.zeros((n, n_draws), dtype=bool)
 
     def add(self, first: Ints, second: Ints, no_worse: Any, better: Any) -> None:
-        """Add pairs, from masks (2, draws, pairs) of what holds for the first and the second."""
-        tied = (no_worse[0] & no_worse[1]).mean(axis=0)
+        """Add pairs, from masks (2, pairs, draws) of what holds for the first and the second."""
+        tied = (no_worse[0] & no_worse[1]).mean(axis=1)
         for k, (row, column) in enumerate(((first, second), (second, first))):
             replaces = no_worse[k] & better[k]
-            self.replaces[row, column] = replaces.mean(axis=0)
+            share = self.replaces[row, column] = replaces.mean(axis=1)
             self.tied[row, column] = tied
-            np.logical_or.at(self.is_replaced, column, replaces.T)
+            for j in np.flatnonzero(share).tolist():
+                self.is_replaced[column[j]] |= replaces[j]
 
     def finish(self) -> Chances:
         return Chances(self.algorithms, self.replaces, self.tied, ~self.is_replaced.T)
@@ -213,66 +217,82 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
     rng = np.random.default_rng(0)
     drawn = rng.standard_exponential((n_draws + 1, len(rankings.instances)))
-    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1, 1))
+    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1))
     drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
-    drawn = drawn[:, rankings.instance] * rankings.weight
+    drawn = (drawn[:, rankings.instance] * rankings.weight).T
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-
-        def draw_shares(stretch: slice, duels: Duels = duels) -> tuple[Floats, Floats]:
+        least: Floats = np.array(np.inf)
+        for stretch in [*stretches, everything]:
             won, lost, known = duels.share_results(stretch)
-            total = drawn @ known + half_won + half_lost
-            return (drawn @ won + half_won) / total, (drawn @ lost + half_lost) / total
-
-        least = np.full((2, n_draws + 1, len(duels.first)), np.inf)
-        for stretch in stretches:
-            for one, room in zip(least, _find_room(*draw_shares(stretch), margin), strict=True):
-                np.minimum(one, room, out=one)
-        least[:, 1:] += np.maximum(least[:, :1] - least[:, 1:].mean(axis=1, keepdims=True), 0.0)
-        won, lost = (share[1:] for share in draw_shares(everything))
-        tally.add(duels.first, duels.second, least[:, 1:] >= -1e-12, (won > lost, lost > won))
+            total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
+            shares = (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
+            if stretch is everything:
+                break
+            room = _find_room(*shares, margin)
+            least = np.minimum(least, room, out=room)
+        shift = least[..., :1] - least[..., 1:].mean(axis=2, keepdims=True)
+        no_worse = least[..., 1:] + np.maximum(shift, 0.0) >= -1e-12
+        won, lost = (share[:, 1:] for share in shares)
+        tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
     return tally.finish()
 
 
 def find_chances_of_curves(
     algorithms: tuple[str, ...],
     times: Floats,
-    n_draws: int,
-    draw_wins: Callable[[slice, Ints, Ints], NDArray[Any]],
+    curves: NDArray[Any],
+    wins: NDArray[Any] | None = None,
+    shift: Floats | None = None,
     margin: float = 0.1,
     width: float = 0.1,
 ) -> Chances:
     """Return the probabilities of the claims of this module, by draws of win probabilities.
 
-    ``draw_wins``: a function of a slice of draws and of pairs (first, second) that returns
-    P(first beats second) (draws, times, pairs). A model of rankings says nothing of ties, so every
-    duel is decided: worse by more than the margin is a share of wins below 1/2 - m on a stretch.
-    Ties in the data make that harder to exceed, never easier.
+    They follow from the utilities ``curves`` (draws, times, n), whose leads ``shift`` (times, n, n)
+    changes; or they are ``wins`` (draws, times, pairs). A model of rankings says nothing of ties,
+    so every duel is decided: worse by more than the margin is a share of wins below 1/2 - m on a
+    stretch. Ties in the data make that harder to exceed, never easier.
     """
-    stretches, n = find_stretches(times, width), len(algorithms)
-    first, second = np.triu_indices(n, 1)
-    most = max(50, MAX_RESAMPLED // max(1, 3 * len(first) * len(times)))  # exp takes longest
-    chosen = slice(0, n_draws, max(1, -(-n_draws // most)))
-    n_chosen = len(range(n_draws)[chosen])
-    tally, step = _ClaimCounts(algorithms, n_chosen), max(1, MAX_CELLS // (n_chosen * len(times)))
+    stretches, n_times = find_stretches(times, width), len(times)
+    first, second = np.triu_indices(len(algorithms), 1)
+    source = curves if wins is None else wins
+    most = max(50, MAX_RESAMPLED // max(1, 3 * len(first) * n_times))
+    laid = source[:: max(1, -(-len(source) // most))].astype(float).transpose(2, 1, 0)
+    laid = np.ascontiguousarray(laid if wins is not None else np.exp(laid))  # (n or pairs, T, D)
+    n_draws = laid.shape[2]
+    tally, step = _ClaimCounts(algorithms, n_draws), max(1, CACHED_CELLS // (n_draws * n_times))
     for low in range(0, len(first), step):
-        pairs = first[low : low + step], second[low : low + step]
-        wins = draw_wins(chosen, *pairs)
-        sums = np.zeros((len(times) + 1, *wins.shape[::2]))
-        np.cumsum(wins.swapaxes(0, 1), axis=0, out=sums[1:])
-        no_worse = np.ones((2, n_chosen, len(pairs[0])), dtype=bool)
-        for stretch in stretches:
-            won = (sums[stretch.stop] - sums[stretch.start]) / (stretch.stop - stretch.start)
-            no_worse &= np.stack(_find_room(won, 1 - won, margin)) >= -1e-12
-        won = sums[-1] / len(times)
-        tally.add(*pairs, no_worse, (won > 0.5, won < 0.5))
+        a, b = first[low : low + step], second[low : low + step]
+        if wins is None:
+            ours, theirs = laid[a], laid[b]
+            if shift is not None:
+                ours *= np.exp(shift[:, a, b]).T[:, :, None]
+            won = ours / (ours + theirs)
+        else:
+            won = laid[low : low + step]
+        sums = np.zeros((len(a), n_times + 1, n_draws))
+        np.cumsum(won, axis=1, out=sums[:, 1:])
+        least, most_won = np.ones((len(a), n_draws)), np.zeros((len(a), n_draws))
+        for one in stretches:
+            share = (sums[:, one.stop] - sums[:, one.start]) / (one.stop - one.start)
+            np.minimum(least, share, out=least)
+            np.maximum(most_won, share, out=most_won)
+        share = sums[:, -1] / n_times
+        # Without ties, the first of (1) is the larger one.
+        no_worse = least >= 0.5 - margin - 1e-12, most_won <= 0.5 + margin + 1e-12
+        tally.add(a, b, no_worse, (share > 0.5, share < 0.5))
     return tally.finish()
 
 
-def _find_room(won: Floats, lost: Floats, margin: float) -> tuple[Floats, Floats]:
-    """Return how far the first and the second are from being worse by more than m, by (1)."""
-    half, most = (won - lost) / 2, margin * np.maximum(won + lost, 0.5)
-    return most + half, most - half
+def _find_room(won: Floats, lost: Floats, margin: float) -> Floats:
+    """Return (2, ...) how far the first and the second are from being worse by more than m: (1)."""
+    return np.stack(
+        [
+            np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
+            for own, other in ((won, lost), (lost, won))
+        ]
+    )
 
 
 def compare_on_stretches(

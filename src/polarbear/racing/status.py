@@ -20,11 +20,9 @@ from polarbear._text import (
     format_count,
     format_duration,
     format_list,
-    format_unit,
     round_time,
 )
 from polarbear.data.names import natural_sort_key
-from polarbear.data.run import Status
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.ribbon import Ribbon
 from polarbear.inference.ribbon_pictures import render_ribbon_svg
@@ -38,36 +36,6 @@ from polarbear.racing.state import State
 
 MAX_CLAIMS = 8
 """The largest number of algorithms of which the same is known that have a line each."""
-
-
-@dataclass(frozen=True)
-class StoreFacts:
-    """Facts about a store and its runs, which complete the status of its race.
-
-    Attributes
-    ----------
-    name
-        The file, or the URL without user and password.
-    run_statuses
-        The number of runs of each algorithm by run status, without withdrawn runs.
-    n_conflicts
-        The number of refused runs: the same run is stored with another outcome.
-    n_events, last_event
-        The number of events, and the kind of the last one.
-    epoch, holder
-        How often the store was opened for writing, and the process that did so last.
-    n_bytes
-        The size of the store.
-    """
-
-    name: str
-    run_statuses: Mapping[str, Mapping[Status, int]]
-    n_conflicts: int
-    n_events: int
-    last_event: str
-    epoch: int
-    holder: str
-    n_bytes: int
 
 
 class Counts(NamedTuple):
@@ -147,8 +115,6 @@ class RaceStatus:
         Why the race requests no further runs; None while it does.
     news
         The changes since the previous status, as sentences.
-    store
-        Facts about the store that this status was read from; else None.
 
     Examples
     --------
@@ -182,7 +148,6 @@ class RaceStatus:
     forecast: Forecast | None
     ended: str | None = None
     news: tuple[str, ...] = ()
-    store: StoreFacts | None = None
 
     @classmethod
     def of(cls, state: State, news: Sequence[str] = ()) -> Self:
@@ -294,9 +259,7 @@ class RaceStatus:
         )
         progress = "resolved" if self.resolved else f"{remaining}{pairs} open"
         head = f"race of {format_count(n, 'algorithm')} after {rounds}, {progress}"
-        facts = [*self._list_facts(), *(_list_store_facts(self, self.store) if self.store else ())]
-        lines = [head, *(f"  {label:<11} {fact}" for label, fact in facts)]
-        return "\n".join([*lines, *(_render_run_table(self.store) if self.store else ())])
+        return "\n".join([head, *(f"  {label:<11} {fact}" for label, fact in self._list_facts())])
 
     __repr__ = __str__
 
@@ -409,41 +372,6 @@ def _grade(verdict: Verdict) -> str:
         return "settled" if verdict.margin is None else "proven"
     sure = verdict.probability
     return "open" if sure is None or verdict.margin is None or 0.2 <= sure <= 0.8 else "likely"
-
-
-def _list_store_facts(status: RaceStatus, store: StoreFacts) -> Iterator[tuple[str, str]]:
-    """Yield facts about a store and each algorithm in it, as pairs of label and text."""
-    unit = f" of {format_unit(status.setup.clock)}" if format_unit(status.setup.clock) else ""
-    times = f"{status.setup.direction} at {format_count(len(status.setup.times), 'time')}{unit}"
-    yield "store", f"{escape_text(store.name)}: {format_count(status.n_runs, 'run')} made, {times}"
-    yield "model", escape_text(str(status.setup.model))
-    pairs, runs = (
-        format_count(status.counts.open_pairs, "pair"),
-        format_count(status.n_wanted, "run"),
-    )
-    yield "open", f"{pairs}, {runs} wanted"
-    yield "last event", f"{store.n_events:,}: {store.last_event}"
-    yield "last writer", f"{store.holder} (epoch {store.epoch})"
-    yield "size", f"{store.n_bytes / 1e6:,.1f} MB"
-    if store.n_conflicts:
-        yield (
-            "remarks",
-            f"{format_count(store.n_conflicts, 'run')} came twice with different outcomes",
-        )
-
-
-def _render_run_table(store: StoreFacts) -> list[str]:
-    """Return the lines of a table with the number of runs by algorithm and run status."""
-    present = {status for counts in store.run_statuses.values() for status in counts}
-    columns = [status for status in Status if status in present]
-    if not columns:
-        return []
-    width = max(len("runs"), *(len(escape_text(name)) for name in store.run_statuses))
-    rows = [f"  {'runs':{width}}" + "".join(f"  {status:>13}" for status in columns)]
-    for name, counts in store.run_statuses.items():
-        numbers = "".join(f"  {counts.get(status, 0):>13,}" for status in columns)
-        rows.append(f"  {escape_text(name):{width}}{numbers}")
-    return rows
 
 
 def render_race(text: str, ribbon: Ribbon | None) -> str:

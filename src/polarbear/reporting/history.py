@@ -18,8 +18,8 @@ from polarbear.racing.events import Decided, Removed, Told
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.stored import UnknownQuestion
 from polarbear.racing.race import Race
-from polarbear.racing.replay import Replay
 from polarbear.racing.status import RaceStatus
+from polarbear.simulation.replays import Replay
 
 
 def describe_race(source: Race, names: list[str], refits: int) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""Simulated data with known truth, for tests, benchmarks and studies.
+"""Simulated data with known truth, and races that make no runs: replays, and the plan of a race.
 
 ``draw_truth`` draws utilities from a prior, ``draw_paper_example`` such as those of the paper's
 examples. ``simulate_rankings`` and ``simulate_runs`` make data of them. At every time the data
 follow a Plackett-Luce model. Parameters set the autocorrelation over time, how much instances
-differ, ties, crashes and censoring. ``replay_many`` races over recorded runs with many seeds. May
-import racing, data and priors.
+differ, ties, crashes and censoring. ``replays`` races over recorded runs, and ``power`` simulates
+what a race can prove before it starts. May import racing, data and priors.
 """
 
 from polarbear.simulation.paper_examples import draw_paper_example, find_members

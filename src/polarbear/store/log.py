@@ -45,7 +45,7 @@ from polarbear.store.race_snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from polarbear.store.race_status import keep_status, read_status
+from polarbear.store.race_status import StoreStatus, keep_status, read_status
 from polarbear.store.reading import (
     EVENTS,
     EVENTS_OF_KIND,
@@ -218,7 +218,7 @@ class Store:
             conflicts.append(ConflictingRun(seq, event))
         return conflicts
 
-    def status(self) -> RaceStatus:
+    def status(self) -> StoreStatus:
         """Return the status of the race, without reading trajectories.
 
         It is the status that was kept with the last decision, with the numbers of runs that came

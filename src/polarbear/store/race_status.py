@@ -7,9 +7,11 @@ without it, the events are replayed, with runs but without their trajectories.
 
 import json
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from polarbear._text import escape_text, format_count, format_unit
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import FAILED, Status
 from polarbear.errors import StoreError
@@ -17,7 +19,7 @@ from polarbear.racing.events import UNREADABLE, Failed, Started, explain_misfit
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
 from polarbear.racing.ledger import Spent
 from polarbear.racing.state import State, apply, start_state
-from polarbear.racing.status import RaceStatus, StoreFacts
+from polarbear.racing.status import RaceStatus
 from polarbear.store.counting import read_counts
 from polarbear.store.database import Database, Statement
 from polarbear.store.reading import advise_repair, read_without_trajectories
@@ -34,6 +36,70 @@ REPORTS = frozenset({"failed", "hosted", "identified"})
 """Kinds of events that a status outlasts; so it does runs that were asked for."""
 
 
+@dataclass(frozen=True)
+class StoreFacts:
+    """Facts about a store and its runs, which complete the status of its race.
+
+    Attributes
+    ----------
+    name
+        The file, or the URL without user and password.
+    run_statuses
+        The number of runs of each algorithm by run status, without withdrawn runs.
+    n_conflicts
+        The number of refused runs: the same run is stored with another outcome.
+    n_events, last_event
+        The number of events, and the kind of the last one.
+    epoch, holder
+        How often the store was opened for writing, and the process that did so last.
+    n_bytes
+        The size of the store.
+    """
+
+    name: str
+    run_statuses: Mapping[str, Mapping[Status, int]]
+    n_conflicts: int
+    n_events: int
+    last_event: str
+    epoch: int
+    holder: str
+    n_bytes: int
+
+
+@dataclass(frozen=True, repr=False)
+class StoreStatus(RaceStatus):
+    """The status of the race in a store, with facts about the store."""
+
+    store: StoreFacts = field(kw_only=True)
+
+    def _list_facts(self) -> Iterator[tuple[str, str]]:
+        yield from super()._list_facts()
+        store, clock = self.store, self.setup.clock
+        unit = f" of {format_unit(clock)}" if format_unit(clock) else ""
+        times = f"{self.setup.direction} at {format_count(len(self.setup.times), 'time')}{unit}"
+        yield (
+            "store",
+            f"{escape_text(store.name)}: {format_count(self.n_runs, 'run')} made, {times}",
+        )
+        yield "model", escape_text(str(self.setup.model))
+        pairs, runs = (
+            format_count(self.counts.open_pairs, "pair"),
+            format_count(self.n_wanted, "run"),
+        )
+        yield "open", f"{pairs}, {runs} wanted"
+        yield "last event", f"{store.n_events:,}: {store.last_event}"
+        yield "last writer", f"{store.holder} (epoch {store.epoch})"
+        yield "size", f"{store.n_bytes / 1e6:,.1f} MB"
+        if store.n_conflicts:
+            refused = format_count(store.n_conflicts, "run")
+            yield "remarks", f"{refused} came twice with different outcomes"
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *_render_run_table(self.store.run_statuses)])
+
+    __repr__ = __str__
+
+
 def keep_status(status: RaceStatus | None, last: int) -> Statement:
     """Return the SQL statement that stores a status; it changes nothing if the status is None."""
     sql = (
@@ -46,7 +112,7 @@ def keep_status(status: RaceStatus | None, last: int) -> Statement:
     return Statement(sql, [blob_row(last, body)])
 
 
-def read_status(database: Database) -> RaceStatus:
+def read_status(database: Database) -> StoreStatus:
     """Return the status of the race in a database, with facts about the store."""
     # The row first: what is written meanwhile is then later than the row, and not the reverse.
     rows = database.query("SELECT seq, body, crc FROM status")
@@ -73,7 +139,8 @@ def read_status(database: Database) -> RaceStatus:
         n_bytes=database.size(),
     )
     made = {name: sum(own.values()) for name, own in facts.run_statuses.items()}
-    return replace(status, runs=status.runs._replace(made=made), store=facts)
+    runs = status.runs._replace(made=made)
+    return StoreStatus(**vars(replace(status, runs=runs)), store=facts)
 
 
 def _kept_status(row: tuple[Any, ...]) -> tuple[int, RaceStatus] | None:
@@ -158,3 +225,17 @@ class _Names(dict[int, str]):
             )
         self[place] = name
         return name
+
+
+def _render_run_table(statuses: Mapping[str, Mapping[Status, int]]) -> list[str]:
+    """Return the lines of a table with the number of runs by algorithm and run status."""
+    present = {status for counts in statuses.values() for status in counts}
+    columns = [status for status in Status if status in present]
+    if not columns:
+        return []
+    width = max(len("runs"), *(len(escape_text(name)) for name in statuses))
+    rows = [f"  {'runs':{width}}" + "".join(f"  {status:>13}" for status in columns)]
+    for name, counts in statuses.items():
+        numbers = "".join(f"  {counts.get(status, 0):>13,}" for status in columns)
+        rows.append(f"  {escape_text(name):{width}}{numbers}")
+    return rows

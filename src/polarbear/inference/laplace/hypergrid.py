@@ -11,7 +11,6 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 Floats = NDArray[np.float64]
 Fit = TypeVar("Fit")
@@ -98,6 +97,8 @@ def _neighbour(node: Node, move: Node) -> Node:
 
 def _find_mode(evaluate: Callable[[Floats], float], start: Floats) -> Floats:
     """Return the point of the largest log-density, within about 0.1, by the Nelder-Mead method."""
+    from scipy.optimize import minimize  # here, because whoever makes runs fits nothing
+
     simplex = np.vstack([start, start + 0.7 * np.eye(len(start))])
     options = {"xatol": 0.1, "fatol": 0.1, "maxfev": 120, "initial_simplex": simplex}
     return minimize(lambda u: -evaluate(u), start, method="Nelder-Mead", options=options).x

@@ -19,7 +19,7 @@ function setUpBudget() {
       select("risk", "What I want", RISKS, (risk) => { state.risk = risk; budgetChanged(); }),
       select("scale", "Time scale, and how budgets are weighted", { log: "log scale", linear: "linear scale" }, (scale) => { state.scale = scale; drawRatings(); })));
   byId("controls").addEventListener("submit", (event) => event.preventDefault());
-  byId("track").replaceChildren(html("div", { class: "rail" }), html("div", { class: "span", on: { pointerdown: dragSpan } }),
+  byId("track").replaceChildren(html("span", { class: "soft", id: "track-name", title: "Which budgets are likely" }, "budget"), html("div", { class: "rail" }), html("div", { class: "span", on: { pointerdown: dragSpan } }),
     ...Object.keys(ENDS).map((end) => html("div", {
       class: "handle", id: `${end}-handle`, role: "slider", tabindex: 0, "data-end": end,
       on: { pointerdown: (event) => dragEnd(event, end), keydown: (event) => pressed(event, end) },

@@ -271,8 +271,9 @@ def _serve(
 ) -> None:
     """Make the requested runs until the connection is closed or the guard process has ended."""
     pin_to_core(core)
-    gc.collect()
-    gc.freeze()  # objects that are never collected need not be copied for each run
+    # Objects that are never collected need not be copied for each run. Nor are they collected once
+    # more here: that would copy all of them.
+    gc.freeze()
     options: Any = {
         "n_workers": n_workers,
         "parent": guard,

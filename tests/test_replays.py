@@ -14,7 +14,7 @@ from polarbear.racing.events import Told
 from polarbear.reporting.content import make_document
 from racers import PerLook, ShortFirst, drive, fitted, quick_fit, race_of
 
-MABBOB = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
+MABBOB = Path(__file__).parents[1] / "examples" / "mabbob_d5.csv"
 TRUTH = np.array([[2.0, 0.0, -2.0], [1.0, 2.0, -2.0]])
 
 

@@ -1,0 +1,262 @@
+"""Probabilities of "replaces" against closed forms and single draws, and what is said of them."""
+
+import numpy as np
+import pytest
+from scipy.stats import beta
+
+import polarbear as pb
+from polarbear.inference import replacing
+from polarbear.inference.replacing import (
+    Chances,
+    PairTables,
+    compare_on_stretches,
+    find_chances,
+    find_chances_of_curves,
+)
+from polarbear.inference.verdicts import Verdict
+
+
+def duels(wins, losses, ties=0, n_times=1):
+    """Rankings of two algorithms: the first wins, loses and ties on so many instances."""
+    first = np.repeat([-1.0, 1.0, 0.0], [wins, losses, ties])
+    costs = np.stack([first, np.zeros(len(first))], axis=1)
+    return pb.simulation.rank_costs(np.repeat(costs[None], n_times, axis=0))
+
+
+@pytest.mark.parametrize(("wins", "losses"), [(12, 8), (30, 40), (5, 0), (60, 50)])
+def test_without_ties_a_chance_is_that_of_a_beta_distribution(wins, losses):
+    """Weights of instances are exponential, so the share of wins is Beta(w + 1/2, l + 1/2)."""
+    share = beta(wins + 0.5, losses + 0.5)
+    chances = find_chances(duels(wins, losses, n_times=3), margin=0.1)
+    # The margin on wins less losses decides: it allows a share of 0.45.
+    within = share.cdf(0.6) - share.cdf(0.4)
+    assert chances.replaces[0, 1] == pytest.approx(share.sf(0.5), abs=0.05)
+    assert chances.replaces[1, 0] == pytest.approx(share.cdf(0.5), abs=0.05)
+    assert chances.tied[0, 1] == chances.tied[1, 0] == pytest.approx(within, abs=0.05)
+    assert chances.replaces.diagonal().tolist() == chances.tied.diagonal().tolist() == [0, 0]
+    assert chances.worth_running == pytest.approx(1 - chances.replaces.sum(axis=0))
+
+
+def test_ties_make_a_loss_immaterial():
+    """Of 100 instances 4 are lost and 96 tied: worse on average, by less than the margin."""
+    chances = find_chances(duels(0, 4, 96), margin=0.1)
+    assert chances.tied[0, 1] > 0.95
+    assert chances.replaces[1, 0] > 0.95
+    assert find_chances(duels(0, 4, 96), margin=0.01).tied[0, 1] < 0.2
+
+
+def test_repetitions_share_the_weight_of_their_instance():
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=(2, 30)).round(1)
+    once = [
+        pb.Run(name, f"i{i:02}", [1.0], [values[k, i]], 1.0)
+        for k, name in enumerate("ab")
+        for i in range(30)
+    ]
+    thrice = [run._replace(repetition=k) for run in once for k in range(3)]
+    few, many = (
+        find_chances(pb.rank(pb.Runs.from_records(runs, direction="minimize"), [1.0]))
+        for runs in (once, thrice)
+    )
+    assert few.replaces == pytest.approx(many.replaces)
+    assert few.tied == pytest.approx(many.tied)
+
+
+def test_who_loses_on_one_stretch_replaces_nobody():
+    costs = np.zeros((30, 80, 2))
+    costs[:, :, 1] = 1.0
+    costs[-1, :, 1] = -1.0
+    rankings = pb.simulation.rank_costs(costs)
+    assert find_chances(rankings, width=0.01).replaces.max() < 0.01
+    # On all times together the lead by far outweighs it.
+    assert find_chances(rankings, width=0.99).replaces[0, 1] > 0.99
+
+
+def test_the_memory_that_is_used_changes_no_result(monkeypatch):
+    truth = np.random.default_rng(1).normal(size=(6, 5))
+    rankings = pb.simulation.simulate_rankings(truth, 40, seed=1)
+
+    def compute():
+        draws = np.random.default_rng(2).random((60, 6, 10))
+        which = np.zeros((5, 5), dtype=int)
+        which[np.triu_indices(5, 1)] = range(10)
+        of_curves = find_chances_of_curves(
+            rankings.algorithms,
+            rankings.times,
+            60,
+            lambda some, a, b: draws[some][..., which[a, b]],
+        )
+        return *find_chances(rankings)[1:], *of_curves[1:], *compare_on_stretches(rankings)
+
+    whole = compute()
+    for cells in (1, 700):
+        monkeypatch.setattr(replacing, "MAX_CELLS", cells)
+        for own, other in zip(compute(), whole, strict=True):
+            np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
+
+
+def test_of_very_many_duels_fewer_draws_are_counted(monkeypatch):
+    rankings, asked = duels(9, 3), []
+    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * 200)
+    assert find_chances(rankings).is_worth.shape == (200, 2)
+    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12)
+    assert find_chances(rankings).is_worth.shape == (50, 2)  # not fewer than these
+
+    def draw(some, first, _):
+        asked.append(some)
+        return np.full((len(range(1000)[some]), 4, len(first)), 0.7)
+
+    times = np.arange(1.0, 5.0)
+    for most, n_draws in ((3 * 4 * 250, 250), (1, 50), (3 * 4 * 1000, 1000), (3 * 4 * 999, 500)):
+        monkeypatch.setattr(replacing, "MAX_RESAMPLED", most)
+        chances = find_chances_of_curves(("a", "b"), times, 1000, draw)
+        assert chances.is_worth.shape == (n_draws, 2)
+        assert chances.replaces.tolist() == [[0, 1], [0, 0]]
+    assert {one.start for one in asked} == {0}
+
+
+def test_chances_of_curves_are_shares_of_draws():
+    """Four draws of one pair at two far times, each a stretch of its own."""
+    wins = np.array([[0.7, 0.45], [0.7, 0.35], [0.5, 0.5], [0.45, 0.5]])[..., None]
+    chances = find_chances_of_curves(
+        ("a", "b"), np.array([1.0, 1000.0]), 4, lambda some, *_: wins[some], 0.1, 0.1
+    )
+    # a is better in the first two draws, and in the second much worse at the end.
+    assert chances.replaces.tolist() == [[0, 0.25], [0.25, 0]]
+    assert chances.tied.tolist() == [[0, 0.5], [0.5, 0]]
+    assert chances.is_worth.tolist() == [[1, 0], [1, 1], [1, 1], [0, 1]]
+
+
+def test_the_margin_itself_is_no_loss():
+    """Losses exceed wins by exactly a tenth: 45 of 100 duels are won."""
+    at_the_margin = np.full((1, 1, 1), 0.45)
+    for wins, tied in ((at_the_margin, 1), (at_the_margin - 1e-6, 1), (at_the_margin - 0.06, 0)):
+        found = find_chances_of_curves(("a", "b"), np.ones(1), 1, lambda some, *_, w=wins: w[some])
+        assert found.tied[0, 1] == tied
+
+
+NAMES = ("a", "b", "c", "d")
+
+
+def chances_of(replaces=(), tied=(), worth=(1.0,) * 4):
+    matrices = np.zeros((2, 4, 4))
+    for matrix, entries in zip(matrices, (replaces, tied), strict=True):
+        for names, chance in entries:
+            matrix[NAMES.index(names[0]), NAMES.index(names[1])] = chance
+    matrices[1] += matrices[1].T
+    is_worth = np.arange(100)[:, None] < np.array(worth) * 100
+    return Chances(NAMES, *matrices, is_worth)
+
+
+def said(chances, certainty=0.95):
+    verdicts = chances.state_verdicts(certainty, 0.1)
+    assert {one.margin for one in verdicts} == {0.1}
+    return [(one.kind, one.rival, one.probability) for one in verdicts]
+
+
+def test_who_is_replaced_says_by_whom_it_is_surest_of_those_that_stay():
+    chances = chances_of(
+        [("ab", 0.96), ("ac", 0.97), ("bc", 0.99), ("cd", 0.5), ("ad", 0.2)], worth=(1, 0, 0, 0.4)
+    )
+    # b replaces c more surely than a does, but is replaced itself, and so is c, closest to d.
+    assert said(chances) == [
+        ("member", None, 1.0),
+        ("dominated", "a", 0.96),
+        ("dominated", "a", 0.97),
+        ("undecided", "a", 0.4),
+    ]
+    assert chances.find_replaced(0.95).tolist() == [False, True, True, False]
+    assert chances.find_replaced(0.97).tolist() == [False, False, True, False]
+
+
+def test_who_is_tied_is_equivalent_if_no_third_one_replaces_it():
+    halves = [("ab", 0.5), ("ba", 0.5), ("ca", 0.05), ("cb", 0.06)]
+    chances = chances_of(halves, [("ab", 0.97), ("bd", 0.99)], worth=(0.5, 0.5, 1, 0.5))
+    assert said(chances) == [
+        ("equivalent", "b", 0.5),
+        ("undecided", "a", 0.5),  # c may replace it
+        ("member", None, 1.0),
+        ("equivalent", "b", 0.5),
+    ]
+
+
+def test_a_tie_with_who_is_replaced_counts_for_nothing():
+    chances = chances_of([("ab", 0.99), ("bc", 0.3)], [("bc", 0.99)], worth=(1, 0, 0.7, 0.9))
+    assert said(chances)[1:] == [
+        ("dominated", "a", 0.99),
+        ("undecided", "a", 0.7),  # b is closer to replacing it, but is out
+        ("undecided", "a", 0.9),
+    ]
+
+
+def test_one_algorithm_has_no_rival():
+    alone = Chances(("a",), np.zeros((1, 1)), np.zeros((1, 1)), np.zeros((4, 1), dtype=bool))
+    assert [(one.kind, one.rival) for one in alone.state_verdicts(0.9, None)] == [
+        ("undecided", None)
+    ]
+
+
+def test_a_verdict_gets_the_probability_of_its_claim():
+    chances = chances_of([("ab", 0.75)], worth=(0.25, 1, 1, 1))
+    assert chances.add_to(Verdict("a", "undecided")).probability == 0.25
+    assert chances.add_to(Verdict("b", "dominated", rival="a")).probability == 0.75
+    # Those without runs, or replaced by one without runs, have none.
+    assert chances.add_to(Verdict("x", "undecided")).probability is None
+    assert chances.add_to(Verdict("b", "dominated", rival="x")).probability is None
+    assert chances.add_to(Verdict("a", "member", rival="x")).probability == 0.25
+
+
+def test_tables_of_a_pair_give_the_evidence_of_its_rankings():
+    """With ties, repetitions and runs that end early; in both orders of the names."""
+    rng = np.random.default_rng(5)
+    times = np.array([1.0, 2.0, 4.0, 400.0])
+    runs = [
+        pb.Run(
+            name,
+            f"i{i}",
+            times[:end],
+            rng.integers(0, 3, end) - times[:end],
+            times[end - 1],
+            k,
+            status="cut",
+        )
+        for name in ("new", "old", "other")
+        for i in range(12)
+        for k in range(1 + i % 2)
+        for end in (4 if i else 3,)
+    ]
+    rankings = pb.rank(pb.Runs.from_records(runs, direction="minimize"), times)
+    evidence = compare_on_stretches(rankings.among(["new", "old"]), 0.1, 0.4, both_sides=True)
+    for first, second, at in (("new", "old", (0, 1)), ("old", "new", (1, 0))):
+        tables = PairTables.of(rankings, first, second, 0.4)
+        found = tables.weigh(tables.count_all(), 0.1)
+        for name in ("no_worse", "worse", "t_no_worse", "p_no_worse", "p_worse", "lead"):
+            expected = getattr(evidence, name)[:, *at]
+            assert getattr(found, name)[:, 0, 0] == pytest.approx(expected), name
+        assert found.instances[:, 0, 0].tolist() == [12, 11]
+        swapped = PairTables.of(rankings, second, first, 0.4)
+        for own, other in zip(tables.leads, swapped.leads, strict=True):
+            assert own.tolist() == (-other).tolist()
+
+
+def test_worse_is_shown_against_both_margins():
+    """As "no worse" is of wins: neither duels that are decided nor all may be within it."""
+    for wins, losses, ties in ((10, 60, 0), (1, 40, 300), (60, 10, 0)):
+        found = compare_on_stretches(duels(wins, losses, ties), 0.1, both_sides=True)
+        shown = found.shows_worse(np.full((2, 2), np.log(20)), -1.0)
+        assert shown.tolist() == [[False, (wins, losses) == (10, 60)], [wins == 60, False]]
+        at_the_end = found.shows_worse(np.full((2, 2), np.inf), 0.05)
+        assert at_the_end.tolist() == shown.tolist()
+
+
+@pytest.mark.parametrize("n", [10, 25])
+def test_the_p_value_of_wins_alone_is_that_of_the_binomial_test(n):
+    """If each instance is won or lost as a whole, P(at least as many wins) by the null."""
+    for wins in range(n + 1):
+        found = compare_on_stretches(duels(wins, n - wins), 0.0)
+        exact = beta.cdf(0.5, wins, n - wins + 1) if wins else 1.0
+        assert found.p_better[0, 1] >= exact - 1e-9
+        # Not much more, as the variance has one observation of 1/2 more.
+        assert found.p_better[0, 1] <= max(2.2 * exact, exact + 0.03)
+    assert compare_on_stretches(duels(1, 0)).p_better[0, 1] == 1  # one instance shows nothing
+    assert compare_on_stretches(duels(2, 0)).p_better[0, 1] < 1
