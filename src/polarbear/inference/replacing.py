@@ -222,18 +222,19 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     drawn = (drawn[:, rankings.instance] * rankings.weight).T
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-        least: Floats = np.array(np.inf)
-        for stretch in [*stretches, everything]:
+
+        def draw_shares(stretch: slice, duels: Duels = duels) -> tuple[Floats, Floats]:
             won, lost, known = duels.share_results(stretch)
             total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
-            shares = (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
-            if stretch is everything:
-                break
-            room = _find_room(*shares, margin)
+            return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
+
+        least: Floats = np.array(np.inf)
+        for stretch in stretches:
+            room = _find_room(*draw_shares(stretch), margin)
             least = np.minimum(least, room, out=room)
         shift = least[..., :1] - least[..., 1:].mean(axis=2, keepdims=True)
         no_worse = least[..., 1:] + np.maximum(shift, 0.0) >= -1e-12
-        won, lost = (share[:, 1:] for share in shares)
+        won, lost = (share[:, 1:] for share in draw_shares(everything))
         tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
     return tally.finish()
 
