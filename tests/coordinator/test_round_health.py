@@ -164,7 +164,7 @@ def test_a_solver_that_alone_fails_is_known_to_the_race(tmp_path):
     ) as raced:
         raced.add("fails", fails)
         raced.resume()
-        assert raced.removed == {"fails"}
+        assert raced.status.removed == ("fails",)
         assert "out of paper" in raced.failures["fails"]
 
 

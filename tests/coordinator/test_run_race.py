@@ -369,7 +369,7 @@ def test_a_run_that_is_killed_from_outside_is_made_again_once(tmp_path, times):
 def test_the_text_of_an_undecided_result():
     result = run(question=pb.StrictParetoSet(), budget=pb.Budget(runs=60, batch=(4, 4)))
     assert isinstance(result, SolverRace)
-    assert not result.resolved
+    assert not result.status.resolved
     assert "to settle" in str(result)
 
 

@@ -20,6 +20,7 @@ from scipy.special import bdtr
 
 from polarbear._text import escape_text
 from polarbear.data.names import suggest_name
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import (
     PairEvidence,
     PairTables,
@@ -28,7 +29,7 @@ from polarbear.inference.replacing import (
 )
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget, check_fields, check_width, is_between
-from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
+from polarbear.racing.decisions import Decision, Open, Pair, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.racing.questions.replacements import Shown, mark_times
 
