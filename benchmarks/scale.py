@@ -42,7 +42,7 @@ def algorithms(n: int) -> Figures:
     fitted = time.process_time()
     posterior.pareto()
     known = time.process_time()
-    posterior.prob_equivalent_matrix()
+    posterior.prob_equivalent()
     done = time.process_time()
     return {
         "fit": fitted - begin,

@@ -27,4 +27,4 @@ pb.plots.crossings(posterior, "CSA", "XNES", certainty=0.95, rankings=rankings)
 # %%
 # When the lead changes, in numbers:
 
-print(posterior.crossings("CSA", "XNES"))
+print(pb.plots.crossings_data(posterior, "CSA", "XNES").crossings)

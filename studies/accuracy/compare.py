@@ -34,10 +34,8 @@ def row(scenario: str, prior: str) -> str:
     posterior = pb.fit(SCENARIOS[scenario](), prior=PRIORS[prior], evidence="rankings")
     others = ~np.eye(len(posterior.algorithms), dtype=bool)
     with np.load(FOLDER / "reference" / f"{scenario}-{prior}.npz") as nuts:
-        error = np.abs(posterior.prob_better_matrix() - nuts["ahead"])[:, others]
-        names = posterior.algorithms
-        always = np.array([[posterior.prob_dominates(a, b) for b in names] for a in names])
-        joint = np.abs(always - nuts["always"])[others].max()
+        error = np.abs(posterior.prob_better() - nuts["ahead"])[:, others]
+        joint = np.abs(posterior.prob_dominates() - nuts["always"])[others].max()
         judged = f"{nuts['rhat']:.3f}, {nuts['ess']:.0f}, {nuts['divergences']}"
         own = nuts["ahead_error"].max()
     within = error.max() <= 0.02 and error.mean() <= 0.005 and joint <= 0.02

@@ -33,4 +33,4 @@ def strongest(posterior: pb.Posterior) -> list[float]:
     names = posterior.algorithms
     pairs = zip(*np.nonzero(other), strict=True)
     joint = max(posterior.prob_dominates(names[a], names[b]) for a, b in pairs)
-    return [float(posterior.prob_better_matrix().min(axis=0)[other].max()), joint]
+    return [float(posterior.prob_better().min(axis=0)[other].max()), joint]

@@ -36,8 +36,8 @@ def measure(kind: str, model: Model, replicate: int) -> Mapping[str, np.ndarray]
     rankings, first = simulated(SIMULATED[kind], rng) if known else recorded(kind, rng)
     coarse, fine = fit(select_times(rankings, first), model), fit(rankings, model)
     row, column = np.triu_indices(len(rankings.algorithms), 1)
-    few = coarse.prob_better_matrix()[:, row, column]
-    many = fine.prob_better_matrix()[first][:, row, column]
+    few = coarse.prob_better()[:, row, column]
+    many = fine.prob_better()[first][:, row, column]
     everywhere = np.array([_everywhere(posterior) for posterior in (coarse, fine)])
     open_ = (everywhere > 0.05).any(axis=0)
     gain = np.abs(many - 0.5) - np.abs(few - 0.5)

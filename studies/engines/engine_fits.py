@@ -105,7 +105,7 @@ def measure(
         "sd": _round(ratings.std(axis=0)),
         "half_difference": _round(0.5 * (halves[0].mean(axis=0) - halves[1].mean(axis=0))),
         "ahead": _round(np.array(samplers.ahead(posterior))),
-        "dominates": _round(posterior.prob_dominates_matrix()),
+        "dominates": _round(posterior.prob_dominates()),
     }
 
 

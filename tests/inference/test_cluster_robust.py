@@ -49,7 +49,7 @@ def test_copula_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
 def test_the_marginals_of_independent_times_stay_the_same():
     rankings = persistent(5, 20)
     ours, paper = pb.fit(rankings), pb.fit(rankings, evidence="rankings")
-    assert_allclose(ours.prob_better_matrix(), paper.prob_better_matrix(), atol=0.01)
+    assert_allclose(ours.prob_better(), paper.prob_better(), atol=0.01)
     assert_allclose(ours.mean(), paper.mean(), atol=0.01)
     assert_allclose(ours.interval(), paper.interval(), atol=0.03)
 
@@ -110,7 +110,7 @@ def test_a_sandwich_is_the_product_of_its_three_matrices():
 def test_one_instance_is_not_certain_of_anything():
     for prior in PRIORS.values():
         posterior = pb.fit(persistent(5, 1), prior=prior)
-        assert posterior.prob_better_matrix().max() < 0.98
+        assert posterior.prob_better().max() < 0.98
         assert posterior.pareto(0.99) == posterior.algorithms
 
 
@@ -157,7 +157,7 @@ def test_times_at_which_draws_were_moved_stay_with_their_curves(monkeypatch, pri
     )
     moved = pb.fit(rankings, prior=PRIORS[prior], draws=4000)
     assert any(f"at {8 // every} of 8 times" in note for note in moved.diagnostics.notes)
-    assert_allclose(moved.prob_better_matrix(), sound.prob_better_matrix(), atol=0.03)
+    assert_allclose(moved.prob_better(), sound.prob_better(), atol=0.03)
     for a, b in (("a3", "a1"), ("a2", "a1")):
         assert_allclose(moved.prob_dominates(a, b), sound.prob_dominates(a, b), atol=0.04)
     for name, share in sound.prob_in_pareto().items():

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import polarbear as pb
 from polarbear.inference import dominance
-from polarbear.inference.findings import Crossing
+from polarbear.inference.pairs import Crossing, find_crossings, tabulate_pairs
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import find_stretches
 
@@ -90,7 +90,7 @@ def test_the_pareto_set_and_who_dominates(elimination, seed, certainty):
     expected = {
         b: {a for a in range(twin.n) if twin.dominates(a, b, elimination)} for b in range(twin.n)
     }
-    verdicts = posterior.paper_verdicts(certainty, elimination=elimination)
+    verdicts = posterior.paper_verdict(certainty, elimination=elimination).verdicts
     out = {one.algorithm: one.rival for one in verdicts if one.kind == "dominated"}
     assert [names.index(name) for name in out] == [b for b in range(twin.n) if expected[b]]
     assert all(names.index(by) in expected[names.index(name)] for name, by in out.items())
@@ -98,9 +98,8 @@ def test_the_pareto_set_and_who_dominates(elimination, seed, certainty):
         strict = {"margin": 0.0, "width": 0.0}
         assert posterior.pareto(certainty, **strict) == tuple(k for k in names if k not in out)
         for b in range(twin.n):
-            dominators = posterior.dominators(names[b], certainty, **strict)
-            assert set(dominators) == {names[a] for a in expected[b]}
-            assert list(dominators.values()) == sorted(dominators.values(), reverse=True)
+            sure = posterior.prob_replaces(**strict)[:, b] >= certainty
+            assert set(np.flatnonzero(sure)) == expected[b]
 
 
 @pytest.mark.slow
@@ -131,7 +130,7 @@ def test_who_replaces_whom_by_loops_over_draws(seed, certainty, margin):
         assert (one.kind == "dominated") <= (sure.max() >= certainty)
         assert (one.kind == "member") <= (worth[:, k].mean() >= certainty)
     out = [name not in posterior.pareto(certainty, **options) for name in names]
-    wrong = posterior.prob_any_wrong_elimination(certainty, **options)
+    wrong = posterior.verdict(certainty, **options).mistaken
     assert wrong == pytest.approx(worth[:, out].any(axis=1).mean())
 
 
@@ -147,7 +146,7 @@ def test_when_a_pair_is_resolved(resolution, seed, certainty):
             for a in posterior.algorithms
         ]
     ).transpose(2, 0, 1)
-    ahead = posterior.prob_better_matrix()
+    ahead = posterior.prob_better()
     found = dominance.is_resolved(ahead, alike, certainty, resolution=resolution)
     crossing = dominance.crosses(ahead, alike, certainty)
     for a in range(twin.n):
@@ -176,7 +175,7 @@ def test_the_chance_of_a_wrong_elimination(seed, certainty):
         return not any((curve[:, a] > curve[:, b]).all() for a in range(n) if a != b)
 
     wrong = [any(free(curve, b) for b in range(n) if names[b] not in kept) for curve in mu]
-    assert_allclose(posterior.prob_any_wrong_elimination(certainty, **strict), np.mean(wrong))
+    assert_allclose(posterior.verdict(certainty, **strict).mistaken, np.mean(wrong))
     belongs = [np.mean([free(curve, b) for curve in mu]) for b in range(n)]
     assert_allclose(list(posterior.prob_in_pareto(**strict).values()), belongs)
 
@@ -206,11 +205,11 @@ def test_crossings_name_who_leads_before_and_after():
     mean = np.array([[2.0, 0.0], [0.1, 0.0], [0.0, 2.0], [0.0, 3.0], [2.0, 0.0]])
     rng = np.random.default_rng(1)
     posterior = posterior_of(mean + 0.3 * rng.normal(size=(500, 5, 2)))
-    first, second = posterior.crossings("a", "b", certainty=0.95)
+    first, second = find_crossings(posterior, "a", "b")
     assert first[:4] == ("a", "b", 1.0, 3.0)
     assert second[:4] == ("b", "a", 4.0, 5.0)
     assert first.probability > 0.99
-    assert posterior.crossings("b", "a", certainty=0.95) == [first, second]
+    assert find_crossings(posterior, "b", "a") == [first, second]
     assert isinstance(first, Crossing)
 
 
@@ -235,7 +234,7 @@ def test_a_verdict_says_what_the_numbers_say():
     even = posterior_of(draws, np.array([1.0, 300.4, 3404.01, 9000.0]), clock="wall")
     close = "Too close to call who is the best from 300 to 3,404 seconds (a, b)."
     assert str(even.verdict(0.95)).splitlines()[-2] == close
-    table = posterior.pairs(0.95)
+    table = tabulate_pairs(posterior)
     assert table["relation"] == ["crosses", "dominates", "dominates"]
     assert len({len(column) for column in table.values()}) == 1
 
@@ -270,7 +269,7 @@ def test_a_certainty_that_is_none_is_refused(certainty):
     with pytest.raises(pb.DataError, match="epsilon="):
         posterior.prob_equivalent("a", "b", 0.5)
     with pytest.raises(pb.DataError, match="elimination="):
-        posterior.paper_verdicts(0.9, elimination="both")
+        posterior.paper_verdict(0.9, elimination="both")
     with pytest.raises(pb.DataError, match=r"margin=0.5, width=0.1: expected"):
         posterior.pareto(0.9, margin=0.5)
 

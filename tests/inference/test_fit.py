@@ -129,7 +129,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
 @each_prior
 def test_who_are_always_tied_are_even(prior):
     posterior = pb.fit(rank_costs(np.zeros((6, 9, 4))), prior=prior)
-    assert_allclose(posterior.prob_better_matrix(), 0.5, atol=0.02)
+    assert_allclose(posterior.prob_better(), 0.5, atol=0.02)
     assert_allclose(posterior.mean(), 0.25, atol=0.02)  # as wide as the prior: ties say nothing
 
 
@@ -193,7 +193,7 @@ def test_no_data_at_all_leave_the_prior(prior):
     with pytest.warns(pb.errors.FitWarning, match="the prior alone"):
         posterior = pb.fit(rank_costs(np.full((2, 3, 3), np.nan)), prior=prior)
     assert not posterior.diagnostics.trusted
-    assert_allclose(posterior.prob_better_matrix(), 0.5, atol=0.03)
+    assert_allclose(posterior.prob_better(), 0.5, atol=0.03)
 
 
 def test_rankings_without_weight_compare_nothing():
@@ -214,7 +214,7 @@ def test_algorithms_that_met_through_others_are_compared():
 def test_many_algorithms_and_few_instances_are_trusted_or_moved():
     posterior = pb.fit(pb.simulation.simulate_rankings(np.zeros((2, 30)), 4))
     assert posterior.diagnostics.trusted
-    assert abs(posterior.prob_better_matrix().mean() - 0.5) < 1e-6
+    assert abs(posterior.prob_better().mean() - 0.5) < 1e-6
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_the_mean_without_weights_is_that_of_weighted_draws(monkeypatch):
     plain = fit_laplace(rankings, Dirichlet())
     assert "without importance weights" in plain.diagnostics.notes[0]
     assert_allclose(plain.utilities.mean(axis=0), weighted.utilities.mean(axis=0), atol=0.05)
-    difference = plain.prob_better_matrix() - weighted.prob_better_matrix()
+    difference = plain.prob_better() - weighted.prob_better()
     assert np.abs(difference).max() < 0.03
     assert len(weighted.draws) < len(weighted.utilities) == 6000
 
@@ -207,10 +207,10 @@ def test_equal_times_have_equal_posteriors():
     costs = np.random.default_rng(5).normal(size=(8, 30, 4)) + np.arange(4) / 4
     posterior = fit_laplace(rank_costs(costs.repeat(3, axis=0)), Dirichlet())
     apart = fit_laplace(rank_costs(costs), Dirichlet())
-    assert_allclose(posterior.prob_better_matrix()[1::3], apart.prob_better_matrix(), atol=1e-6)
+    assert_allclose(posterior.prob_better()[1::3], apart.prob_better(), atol=1e-6)
     assert (posterior.utilities[:, ::3] == posterior.utilities[:, 2::3]).all()
-    ahead = posterior.prob_dominates_matrix()
-    assert_allclose(ahead, apart.prob_dominates_matrix(), atol=0.03)
+    ahead = posterior.prob_dominates()
+    assert_allclose(ahead, apart.prob_dominates(), atol=0.03)
 
 
 def test_gradients_far_from_the_mode_stay_finite():

@@ -70,7 +70,7 @@ def test_it_agrees_with_an_exact_sampler(instances):
     expected = np.mean(exact[:, :, None] > exact[:, None, :], axis=0)
     found = fit_laplace(rankings, priors.Dirichlet())
     assert found.diagnostics.trusted
-    assert_allclose(off_diagonal(found.prob_better_matrix()[0]), off_diagonal(expected), atol=0.015)
+    assert_allclose(off_diagonal(found.prob_better()[0]), off_diagonal(expected), atol=0.015)
     assert_allclose(found.mean()[0], exact.mean(axis=0), atol=0.01)
     ends = np.quantile(exact, [0.025, 0.975], axis=0)
     assert_allclose(found.interval()[:, 0], ends, atol=0.02)
@@ -87,7 +87,7 @@ def test_it_agrees_with_long_nuts(scenario, name):
 
     found = fit_laplace(SCENARIOS[scenario](), PRIORS[name])
     with np.load(STUDY / "reference" / f"{scenario}-{name}.npz") as nuts:
-        error = np.abs(off_diagonal(found.prob_better_matrix() - nuts["ahead"]))
+        error = np.abs(off_diagonal(found.prob_better() - nuts["ahead"]))
         assert error.max() <= 0.02
         assert error.mean() <= 0.005
         for i, a in enumerate(found.algorithms):
@@ -118,7 +118,7 @@ def test_a_warm_start_changes_the_way_and_not_the_answer(name):
         fit_laplace(rankings, PRIORS[name]),
         fit_laplace(rankings, PRIORS[name], start=before),
     )
-    assert_allclose(warm.prob_better_matrix(), cold.prob_better_matrix(), atol=0.015)
+    assert_allclose(warm.prob_better(), cold.prob_better(), atol=0.015)
 
 
 def test_the_same_seed_gives_the_same_posterior_and_another_nearly_so():
@@ -127,7 +127,7 @@ def test_the_same_seed_gives_the_same_posterior_and_another_nearly_so():
     other = fit_laplace(rankings, priors.GP(), seed=6)
     assert first == again
     assert first != other
-    assert_allclose(first.prob_better_matrix(), other.prob_better_matrix(), atol=0.01)
+    assert_allclose(first.prob_better(), other.prob_better(), atol=0.01)
 
 
 def test_a_temporal_prior_uses_the_neighbours_and_an_independent_one_does_not():
@@ -155,7 +155,7 @@ def test_draws_that_weights_cannot_mend_are_moved(name, monkeypatch):
     assert moved.mixture is None
     assert moved.diagnostics.trusted
     assert "moved" in str(moved.diagnostics)
-    assert_allclose(moved.prob_better_matrix(), weighted.prob_better_matrix(), atol=0.025)
+    assert_allclose(moved.prob_better(), weighted.prob_better(), atol=0.025)
     assert_allclose(moved.mean(), weighted.mean(), atol=0.01)
 
 

@@ -37,7 +37,7 @@ def test_ratings_sum_to_one_and_lie_in_their_intervals(posterior):
 def test_one_of_two_is_ahead(posterior):
     ahead = posterior.prob_better("a1", "a2")
     assert_allclose(ahead + posterior.prob_better("a2", "a1"), 1.0, atol=1e-9)
-    assert_allclose(posterior.prob_better_matrix()[:, 0, 1], ahead)
+    assert_allclose(posterior.prob_better()[:, 0, 1], ahead)
     assert ahead[0] > 0.9
     assert ahead[-1] < 0.1
     counted = (posterior.utilities[..., 0] > posterior.utilities[..., 1]).mean(axis=0)
@@ -58,9 +58,9 @@ def test_the_chance_to_win_is_that_of_the_ratings(posterior):
 
 
 def test_the_table_is_long_and_labelled(posterior):
-    table = posterior.columns()
-    assert {len(column) for column in table.values()} == {18}
-    assert table["algorithm"][:4] == ["a1", "a2", "a3", "a1"]
+    table = posterior.to_frame()
+    assert len(table) == 18
+    assert table["algorithm"][:4].tolist() == ["a1", "a2", "a3", "a1"]
     assert table["mean"][3] == pytest.approx(posterior.mean("a1")[1])
 
 
@@ -108,7 +108,7 @@ def test_what_was_saved_is_loaded(posterior, tmp_path):
     again = Posterior.load(path)
     assert again == posterior
     assert again.diagnostics == posterior.diagnostics
-    assert_allclose(again.prob_better_matrix(), posterior.prob_better_matrix())
+    assert_allclose(again.prob_better(), posterior.prob_better())
     assert [p.name for p in tmp_path.iterdir()] == ["it.zip"]
 
 
@@ -257,9 +257,10 @@ def test_a_file_that_is_none_is_refused(tmp_path):
 # Exchange
 
 
-def test_xarray_has_the_labels(posterior):
-    pytest.importorskip("xarray")
-    data = posterior.to_xarray()
+@pytest.mark.filterwarnings("ignore")
+def test_draws_for_arviz_have_the_labels(posterior):
+    pytest.importorskip("arviz")
+    data = posterior.to_arviz()["posterior"]
     assert data["rating"].dims == ("chain", "draw", "time", "algorithm")
     mean = data["rating"].mean(("chain", "draw")).sel(algorithm="a2")
     assert_allclose(mean, posterior.mean("a2"), atol=1e-5)
@@ -290,6 +291,6 @@ def test_the_pareto_set_of_many_algorithms_needs_only_likely_pairs():
     names, weight = tuple(f"a{k}" for k in range(101)), np.full((300, 1), 1 / 300, np.float32)
     first, full = (Posterior(names, np.array([1.0, 2.0]), draws, weight) for _ in range(2))
     members = first.pareto(0.9)
-    assert full.prob_dominates_matrix()[0, 1] >= 0  # computes all pairs
+    assert full.prob_dominates()[0, 1] >= 0  # computes all pairs
     assert full.pareto(0.9) == members
     assert 1 < len(members) < 20

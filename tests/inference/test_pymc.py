@@ -118,7 +118,7 @@ def test_engines_agree_on_a_small_problem(small, method, options):
     approximate = pb.fit(small, method=method, seed=2, **options)
     expected = pb.fit(small, evidence="rankings")
     assert approximate.draws.shape[1:] == (1, 2)
-    assert_allclose(approximate.prob_better_matrix(), expected.prob_better_matrix(), atol=0.05)
+    assert_allclose(approximate.prob_better(), expected.prob_better(), atol=0.05)
     assert_allclose(approximate.mean(), expected.mean(), atol=0.05)
 
 
@@ -134,7 +134,7 @@ def test_every_sampler_agrees_with_the_fast_engine(rankings, fast, sampler):
     assert found.diagnostics.measured["ESS"] > 400
     assert found.chains == 4
     assert found.draws.shape == (8000, 4, 3)
-    assert_allclose(found.prob_better_matrix(), fast.prob_better_matrix(), atol=0.03)
+    assert_allclose(found.prob_better(), fast.prob_better(), atol=0.03)
     assert_allclose(found.hyper["scale"].mean(), fast.hyper["scale"].mean(), rtol=0.15)
 
 
@@ -143,8 +143,8 @@ def test_pathfinder_agrees_where_its_own_certificate_holds(rankings):
     found = pb.fit(rankings, method="pathfinder", seed=1)
     assert found.diagnostics.trusted
     assert_allclose(
-        found.prob_better_matrix(),
-        pb.fit(rankings, evidence="rankings").prob_better_matrix(),
+        found.prob_better(),
+        pb.fit(rankings, evidence="rankings").prob_better(),
         atol=0.05,
     )
 
@@ -154,8 +154,8 @@ def test_laplace_of_pymc_agrees_for_the_dirichlet_model(rankings):
     found = pb.fit(rankings, method="pymc-laplace", seed=1)
     assert found.diagnostics.trusted
     assert_allclose(
-        found.prob_better_matrix(),
-        pb.fit(rankings, evidence="rankings").prob_better_matrix(),
+        found.prob_better(),
+        pb.fit(rankings, evidence="rankings").prob_better(),
         atol=0.05,
     )
 
@@ -173,8 +173,8 @@ def test_advi_reports_its_elbo(rankings, family):
     found = pb.fit(rankings, method="advi", family=family, steps=20_000, seed=1)
     assert np.isfinite(found.diagnostics.measured["ELBO"])
     assert_allclose(
-        found.prob_better_matrix(),
-        pb.fit(rankings, evidence="rankings").prob_better_matrix(),
+        found.prob_better(),
+        pb.fit(rankings, evidence="rankings").prob_better(),
         atol=0.1,
     )
 

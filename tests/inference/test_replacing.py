@@ -176,3 +176,16 @@ def test_chances_are_not_certain_after_few_instances():
     chances = find_chances(pb.simulation.rank_costs(costs))
     assert 0.8 < chances.replaces[0, 1] < 0.999
     assert chances.replaces.sum() <= 1 + 1e-9
+
+
+def test_the_worst_of_many_noisy_stretches_does_not_make_an_algorithm_worth_running():
+    """It loses 60 % of its duels everywhere, so its rival replaces it, and luck is new each time.
+
+    If draws were not shifted, it would be called worth running with 60 % in the mean.
+    """
+    found = []
+    for seed in range(20):
+        costs = np.random.default_rng(seed).gumbel(size=(20, 12, 2))
+        costs[:, :, 1] += np.log(0.6 / 0.4)
+        found.append(find_chances(pb.simulation.rank_costs(costs)).worth_running[1])
+    assert 0.2 < np.mean(found) < 0.4

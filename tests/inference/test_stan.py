@@ -111,8 +111,8 @@ def test_nuts_agrees_with_the_fast_engine(prior):
     rankings = easy()
     found = fit_stan(rankings, prior, seed=1, draws=1000)
     assert_allclose(
-        found.prob_better_matrix(),
-        fit_laplace(rankings, prior, evidence="rankings").prob_better_matrix(),
+        found.prob_better(),
+        fit_laplace(rankings, prior, evidence="rankings").prob_better(),
         atol=0.03,
     )
     assert found.diagnostics.trusted, found.diagnostics
@@ -131,8 +131,8 @@ def test_approximations_are_near_on_easy_data(prior, algorithm):
     rankings = easy()
     found = fit_stan(rankings, prior, seed=1, algorithm=algorithm)
     assert_allclose(
-        found.prob_better_matrix(),
-        fit_laplace(rankings, prior, evidence="rankings").prob_better_matrix(),
+        found.prob_better(),
+        fit_laplace(rankings, prior, evidence="rankings").prob_better(),
         atol=0.05,
     )
     assert found.draws.shape == (2000, 3, 4)
@@ -168,9 +168,7 @@ def test_the_same_seed_gives_the_same_draws(algorithm):
 def test_a_time_at_which_nobody_was_compared_has_the_prior():
     recorded = [Run(name, "i", [1], [k], 1) for k, name in enumerate("abc")]
     rankings = rank(Runs.from_records(recorded, direction="minimize"), [0.5])
-    assert_allclose(
-        fit_stan(rankings, Dirichlet(), draws=1000).prob_better_matrix(), 0.5, atol=0.03
-    )
+    assert_allclose(fit_stan(rankings, Dirichlet(), draws=1000).prob_better(), 0.5, atol=0.03)
 
 
 @pytest.mark.parametrize("prior", [RandomWalk(), BSpline(), SparseGP(), HSGP()], ids=repr)

@@ -5,6 +5,7 @@ import pytest
 from judge.in_process import InProcess
 
 import polarbear as pb
+from polarbear.inference.pairs import find_crossings, tabulate_pairs
 from polarbear.plots import (
     allocation_data,
     calibration_data,
@@ -152,7 +153,7 @@ def test_pairs_at_a_time_and_over_all(posterior):
             if i != j:
                 assert early.ahead[i, j] == posterior.prob_better(row, column)[0]
     always = pairs_data(posterior, certainty=0.95)
-    table = posterior.pairs(0.95)
+    table = tabulate_pairs(posterior)
     for one, two, relation in zip(table["first"], table["second"], table["relation"], strict=True):
         i, j = always.algorithms.index(one), always.algorithms.index(two)
         assert always.crosses[i, j] == (relation == "crosses")
@@ -175,7 +176,7 @@ def test_crossings_of_a_pair(posterior, runs):
     error = np.sqrt(data.counted * (1 - data.counted) / len(rankings.instances))
     assert (data.anytime_upper - data.anytime_lower > 2 * 1.96 * error).all()
     assert crossings_data(posterior, "a1", "a2").anytime_lower is None
-    assert list(data.crossings) == posterior.crossings("a1", "a2", 0.95)
+    assert list(data.crossings) == find_crossings(posterior, "a1", "a2")
     with pytest.raises(pb.DataError, match="no algorithm named 'a9'"):
         crossings_data(posterior, "a1", "a9")
 

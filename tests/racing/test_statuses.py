@@ -19,12 +19,12 @@ def check_agreement(race):
     if posterior is None or not posterior.diagnostics.trusted:
         return 0
     assert isinstance(question, pb.PaperParetoSet)
-    of_posterior = posterior.paper_verdicts(
+    of_posterior = posterior.paper_verdict(
         question.certainty,
         question.epsilon,
         elimination=question.elimination,
         resolution=question.resolution,
-    )
+    ).verdicts
     compared = 0
     for theirs in of_posterior:
         ours = race.verdict(theirs.algorithm)

@@ -13,6 +13,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.inference.pairs import find_crossings, tabulate_pairs
 from polarbear.papers.citation import render_bibtex, render_cff
 from polarbear.racing.events import from_json, to_json
 from polarbear.reporting import history
@@ -56,8 +57,8 @@ def test_the_document_has_the_whole_posterior(posterior):
     assert_allclose(unpacked(content["ratings"]["best"]) / 65535, posterior.prob_best(), atol=1e-5)
     ahead = unpacked(content["pairs"]["ahead"]) / 65535
     assert_allclose(ahead[0], posterior.prob_better("a1", "a2"), atol=1e-5)
-    assert content["pairs"]["relation"] == posterior.pairs(0.95)["relation"]
-    (crossing,) = posterior.crossings("a1", "a2", 0.95)
+    assert content["pairs"]["relation"] == tabulate_pairs(posterior)["relation"]
+    (crossing,) = find_crossings(posterior, "a1", "a2")
     shipped = content["pairs"]["crossings"]["0"][0]
     assert (shipped["until"], shipped["since"]) == (crossing.until, crossing.since)
     assert shipped["up"] is False
@@ -139,7 +140,7 @@ def test_losses_are_curves_of_known_values(posterior):
 
 def test_packed_draws_keep_moments_and_leave_out_what_is_never_chosen(posterior):
     ratings = posterior.ratings
-    codes = find_candidates(ratings, posterior.prob_dominates_matrix())
+    codes = find_candidates(ratings, posterior.prob_dominates())
     assert codes == [0, 1]  # a3 is behind in every draw
     packed = pack_draws(ratings[::2], [0, 1, 2])
     level = unpacked(packed["levels"]).astype(float)

@@ -11,7 +11,7 @@ import pytest
 
 import solvers
 from clusters import ENVIRONMENT, cluster_at
-from course import decisions, run, told
+from course import decisions, run, short, told
 from polarbear.data.run import Status
 from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.interface import start_backend
@@ -65,7 +65,7 @@ def test_runs_are_those_of_a_single_process_and_bad_ones_harm_nobody(shared):
 @pytest.mark.slow
 def test_a_race_is_the_same_as_on_this_machine(shared):
     _, client = shared
-    result, here = run(executor=client), run()
+    result, here = (run(executor=executor, budget=short(40)) for executor in (client, 1))
     assert 1 <= len(result.state.ledger.workers) <= 2  # which process made a run is kept
     assert decisions(result.events) == decisions(here.events)
     assert told(result.events) == told(here.events)

@@ -139,7 +139,7 @@ def tally_claims(
         below[:, k] = (drawn < gap[:, k]).mean(axis=0)
         spread[:, k] = drawn.std(axis=0)
     held = (below >= 0.5 - INTERVAL_PROBABILITY / 2) & (below <= 0.5 + INTERVAL_PROBABILITY / 2)
-    ahead = posterior.prob_better_matrix()
+    ahead = posterior.prob_better()
     claimed = ahead[:, row, column]
     likelier, its_gap = np.maximum(claimed, 1 - claimed), np.where(claimed >= 0.5, gap, -gap)
     return Tally(

@@ -124,6 +124,7 @@ def _add_page_options(parser: argparse.ArgumentParser) -> None:
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
     from polarbear.inference.dominance import check_certainty
+    from polarbear.inference.pairs import tabulate_pairs
 
     if arguments.open and arguments.report is None:
         raise DataError("--open needs a report to show: pass --report FILE as well")
@@ -166,7 +167,7 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         "runs": {one.algorithm: one.counts for one in posterior.ends},
         "verdict": str(verdict).splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),
-        "pairs": posterior.pairs(certainty),
+        **({"pairs": tabulate_pairs(posterior, certainty)} if arguments.json else {}),
         **pick(posterior.diagnostics, "trusted", "problems"),
         **({"losses": losses.columns()} if losses else {}),
         **({"ranks": [board.to_plain() for board in boards]} if boards else {}),

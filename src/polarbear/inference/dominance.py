@@ -204,7 +204,7 @@ def eliminate(beats: Bools, certainty: Floats) -> Bools:
         candidate &= ~first
 
 
-def find_crossings(
+def find_lead_changes(
     ahead: Floats, lead: NDArray[Any], certainty: float, *, product: bool
 ) -> Iterator[tuple[int, int, bool, float]]:
     """Yield each certain change of the lead between two algorithms, from P(ahead) and draws.

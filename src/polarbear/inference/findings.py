@@ -1,8 +1,8 @@
 """``Findings``: what a posterior says of all algorithms, as text and as a table of a notebook."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +35,6 @@ VERDICT_WORDS: Mapping[str, str] = {
     "chosen": "run it",
 }
 """What pages and screens say in place of a kind of verdict; other kinds are words already."""
-
-
-class Crossing(NamedTuple):
-    """A change of the lead: one algorithm leads up to a time, the other from a later time on."""
-
-    first: str
-    then: str
-    until: float
-    since: float
-    probability: float  # of both leads
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -220,35 +210,3 @@ def _format_times(found: Findings, first: int, last: int) -> str:
             f"at both {name_point(found.clock)}s, {format_time(times[0], found.clock)} and {second}"
         )
     return f"at all {len(times):,} {name_point(found.clock)}s {when}"
-
-
-def tabulate_pairs(
-    algorithms: Sequence[str],
-    ahead: Floats,
-    alike: Floats,
-    everywhere: Floats,
-    certainty: float,
-    draws: int,
-) -> dict[str, list[Any]]:
-    """Return a table with a row for each pair of algorithms, and their relation if certain."""
-    row, column = np.triu_indices(len(algorithms), 1)
-    dominates, leads = everywhere >= certainty, np.any(ahead >= certainty, axis=0)
-    crossing = leads & leads.T
-    equal = np.all(alike >= certainty, axis=0)
-    relation = np.full(len(row), "undecided", dtype=object)
-    relation[crossing[row, column]] = "crosses"
-    relation[equal[row, column]] = "equals"
-    relation[dominates[row, column]] = "dominates"
-    relation[dominates[column, row]] = "is dominated by"
-    forward, backward = everywhere[row, column], everywhere[column, row]
-    return {
-        "first": [algorithms[k] for k in row.tolist()],
-        "second": [algorithms[k] for k in column.tolist()],
-        "relation": relation.tolist(),
-        "everywhere": forward.tolist(),
-        "everywhere_reversed": backward.tolist(),
-        "least": ahead[:, row, column].min(axis=0).tolist(),
-        "most": ahead[:, row, column].max(axis=0).tolist(),
-        "equal": alike[:, row, column].min(axis=0).tolist(),
-        "error": np.sqrt(forward * (1 - forward) / draws).tolist(),
-    }

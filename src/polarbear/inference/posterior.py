@@ -33,17 +33,14 @@ from polarbear.inference.dominance import (
     dominates,
     eliminate,
     equivalence_margin,
-    find_crossings,
     is_undominated_in_draws,
     prob_ahead_everywhere_matrix,
 )
 from polarbear.inference.draws import compute_moments, match_moments, systematic_resample
 from polarbear.inference.findings import (
-    Crossing,
     Findings,
     describe_algorithms,
     summarise,
-    tabulate_pairs,
 )
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
@@ -124,7 +121,7 @@ class Posterior(FrozenRecord):
     (('a1', 'a2'), True)
     >>> [round(p, 1) for p in posterior.prob_in_pareto().values()]
     [1.0, 1.0, 0.0]
-    >>> posterior.prob_any_wrong_elimination() < 0.01
+    >>> posterior.verdict().mistaken < 0.01              # P(any exclusion is wrong)
     True
     >>> posterior.mean("a1").round(1), posterior.prob_best().argmax(axis=1)
     (array([0.8, 0.6, 0.3]), array([0, 0, 1]))
@@ -190,51 +187,58 @@ class Posterior(FrozenRecord):
         ends = [0.5 - level / 2, 0.5 + level / 2]
         return np.quantile(self._select(self.ratings, algorithm), ends, axis=0).astype(np.float64)
 
-    def prob_better(self, a: str, b: str) -> Floats:
-        """Return P(the rating of ``a`` is above that of ``b``) at each time.
+    def prob_better(self, a: str | None = None, b: str | None = None) -> Floats:
+        """Return P(the rating of ``a`` is above that of ``b``) at each time (T,).
 
-        If the engine has a Gaussian mixture, its closed form is corrected by the weighted draws.
-        That is far more precise than the share of draws.
+        Without names, of all pairs (T, n, n), rows ahead of columns, with 1/2 on the diagonal. If
+        the engine has a Gaussian mixture, its closed form is corrected by the weighted draws. That
+        is far more precise than the share of draws.
         """
-        first, second = find_indices([a, b], self.algorithms, "algorithm")
-        return self._ahead[:, first, second].copy()
+        return self._of_pair(self._ahead, a, b)
 
-    def prob_better_matrix(self) -> Floats:
-        """Return P(row ahead of column) at each time, as matrices with 1/2 on the diagonal."""
-        return self._ahead.copy()
-
-    def prob_dominates(self, a: str, b: str) -> float:
-        """Return P(the rating of ``a`` is above that of ``b`` at all times).
+    def prob_dominates(self, a: str | None = None, b: str | None = None) -> Any:
+        """Return P(the rating of ``a`` is above that of ``b`` at all times); without names (n, n).
 
         It is the share of curves that are ahead at all times, where the share at each time is
         calibrated to :meth:`prob_better`. With ``evidence="rankings"`` and independent times it
         is the product over times, as in the paper.
         """
-        first, second = find_indices([a, b], self.algorithms, "algorithm")
-        return float(self._everywhere[first, second])
+        return self._of_pair(self._everywhere, a, b)
 
-    def prob_dominates_matrix(self) -> Floats:
-        """Return P(row ahead of column at all times), as a matrix with 0 on the diagonal."""
-        return self._everywhere.copy()
+    def prob_equivalent(
+        self, a: str | None = None, b: str | None = None, epsilon: float = 0.05
+    ) -> Floats:
+        """Return P(``a`` beats ``b`` with probability within epsilon of 1/2) at each time.
 
-    def prob_equivalent(self, a: str, b: str, epsilon: float = 0.05) -> Floats:
-        """Return P(``a`` beats ``b`` with probability within epsilon of 1/2) at each time."""
-        first, second = find_indices([a, b], self.algorithms, "algorithm")
-        return self._alike(epsilon)[:, first, second]
+        Without names, of all pairs (T, n, n).
+        """
+        return self._of_pair(self._alike(epsilon), a, b)
 
-    def prob_equivalent_matrix(self, epsilon: float = 0.05) -> Floats:
-        """Return P(row and column are equivalent) at each time, as matrices of all pairs."""
-        return self._alike(epsilon).copy()
-
-    def prob_replaces(self, a: str, b: str, *, margin: float = 0.1, width: float = 0.1) -> float:
+    def prob_replaces(
+        self,
+        a: str | None = None,
+        b: str | None = None,
+        *,
+        margin: float = 0.1,
+        width: float = 0.1,
+    ) -> Any:
         """Return P(``a`` replaces ``b``): better on average, and nowhere much worse.
 
         That is, its probability of a win is above 1/2 in the mean over all times, and at least
         1/2 - ``margin`` in the mean over each stretch of a ``width`` of the time axis, as for
-        :class:`polarbear.ParetoSet`.
+        :class:`polarbear.ParetoSet`. Without names, of all pairs (n, n): row replaces column.
         """
+        return self._of_pair(self._chances(margin, width).replaces, a, b)
+
+    def _of_pair(self, values: Floats, a: str | None, b: str | None) -> Any:
+        """Return what matrices (..., n, n) say of one pair, or a copy of all if none is named."""
+        if a is None and b is None:
+            return values.copy()
+        if a is None or b is None:
+            raise DataError("expected the names of two algorithms, or none", a=a, b=b)
         first, second = find_indices([a, b], self.algorithms, "algorithm")
-        return float(self._chances(margin, width).replaces[first, second])
+        chosen = values[..., first, second]
+        return chosen.copy() if chosen.ndim else float(chosen)
 
     def pareto(
         self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
@@ -256,60 +260,10 @@ class Posterior(FrozenRecord):
         out = self._find_replaced(certainty, margin, width).tolist()
         return tuple(name for name, is_out in zip(self.algorithms, out, strict=True) if not is_out)
 
-    def dominators(
-        self, algorithm: str, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
-    ) -> dict[str, float]:
-        """Return the algorithms that replace an algorithm, surest first, with P of that."""
-        (code,) = find_indices([algorithm], self.algorithms, "algorithm")
-        check_certainty(certainty)
-        chance = self._chances(margin, width).replaces[:, code]
-        rivals = np.flatnonzero(chance >= certainty)
-        order = rivals[np.argsort(-chance[rivals], kind="stable")]
-        return {self.algorithms[k]: float(chance[k]) for k in order}
-
-    def crossings(self, a: str, b: str, certainty: float = 0.95) -> list[Crossing]:
-        """Return where the lead between two algorithms changes with the given certainty."""
-        first, second = find_indices([a, b], self.algorithms, "algorithm")
-        check_certainty(certainty)
-        ahead = self._ahead[:, first, second]
-        lead = self.utilities[..., first] - self.utilities[..., second]
-        return [
-            Crossing(
-                first=(a, b)[up],
-                then=(b, a)[up],
-                until=float(self.times[s]),
-                since=float(self.times[t]),
-                probability=sure,
-            )
-            for s, t, up, sure in find_crossings(ahead, lead, certainty, product=self.independent)
-        ]
-
     def prob_in_pareto(self, *, margin: float = 0.1, width: float = 0.1) -> dict[str, float]:
         """Return for each algorithm P(it is worth running): no other algorithm replaces it."""
         share = self._chances(margin, width).worth_running
         return dict(zip(self.algorithms, share.tolist(), strict=True))
-
-    def prob_any_wrong_elimination(
-        self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
-    ) -> float:
-        """Return P(at least one algorithm outside ``pareto(certainty)`` is worth running)."""
-        out = self._find_replaced(certainty, margin, width)
-        return float(self._chances(margin, width).is_worth[:, out].any(axis=1).mean())
-
-    def pairs(self, certainty: float = 0.95, epsilon: float = 0.05) -> dict[str, list[Any]]:
-        """Return a table with a row for each pair of algorithms, and their relation if certain.
-
-        Columns: first, second, relation ("dominates", "is dominated by", "crosses", "equals",
-        "undecided"), everywhere and everywhere_reversed (P(ahead at all times)), least and most
-        (P(first ahead) over time), equal (the smallest P(equivalent) over time), and error,
-        the Monte Carlo standard error of everywhere.
-        """
-        alike = self._alike(epsilon)
-        draws = len(self.utilities)
-        check_certainty(certainty)
-        return tabulate_pairs(
-            self.algorithms, self._ahead, alike, self._everywhere, certainty, draws
-        )
 
     def verdicts(
         self, certainty: float = 0.95, *, margin: float = 0.1, width: float = 0.1
@@ -351,41 +305,9 @@ class Posterior(FrozenRecord):
             return posterior.verdicts(certainty, margin=margin, width=width)
 
         chances = self._chances(margin, width)
-        mistaken = self.prob_any_wrong_elimination(certainty, margin=margin, width=width)
+        out = self._find_replaced(certainty, margin, width)
+        mistaken = float(chances.is_worth[:, out].any(axis=1).mean())
         return self._find(state, chances, chances.replaces >= certainty, mistaken, certainty)
-
-    def paper_verdicts(
-        self,
-        certainty: float = 0.95,
-        epsilon: float = 0.05,
-        *,
-        elimination: Elimination = "joint",
-        resolution: Resolution = "at_par",
-    ) -> tuple[Verdict, ...]:
-        """Return verdicts by the paper's dominance: ahead at all times, without a margin.
-
-        A race with the question :class:`polarbear.PaperParetoSet` decides by it: "joint" at all
-        times at once, "pointwise" at each time separately.
-
-        >>> import polarbear as pb
-        >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
-        >>> print(pb.fit(pb.simulation.simulate_rankings(truth, 200)).paper_verdicts()[2])
-        a3 is dominated by a1 (> 99 %)
-        """
-        beats, alike = self._dominates(certainty, elimination), self._alike(epsilon)
-        claims = Claims.from_probabilities(
-            self.algorithms,
-            self.times,
-            self.clock,
-            ahead=self._ahead,
-            alike=alike,
-            prob_in_pareto=self._is_undominated.mean(axis=0),
-            beats=beats,
-            sure=self._prob_dominates(elimination),
-            certainty=certainty,
-            resolution=resolution,
-        )
-        return tuple(derive_verdicts(claims, epsilon))
 
     def paper_verdict(
         self,
@@ -395,7 +317,10 @@ class Posterior(FrozenRecord):
         elimination: Elimination = "joint",
         resolution: Resolution = "at_par",
     ) -> Findings:
-        """Return what the paper's dominance says of all algorithms (:meth:`paper_verdicts`).
+        """Return what the paper's dominance says: ahead at all times, without a margin.
+
+        A race with the question :class:`polarbear.PaperParetoSet` decides by it: "joint" at all
+        times at once, "pointwise" at each time separately.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
@@ -407,9 +332,19 @@ class Posterior(FrozenRecord):
         """
 
         def state(posterior: Posterior) -> tuple[Verdict, ...]:
-            return posterior.paper_verdicts(
-                certainty, epsilon, elimination=elimination, resolution=resolution
+            claims = Claims.from_probabilities(
+                posterior.algorithms,
+                posterior.times,
+                posterior.clock,
+                ahead=posterior._ahead,
+                alike=posterior._alike(epsilon),
+                prob_in_pareto=posterior._is_undominated.mean(axis=0),
+                beats=posterior._dominates(certainty, elimination),
+                sure=posterior._prob_dominates(elimination),
+                certainty=certainty,
+                resolution=resolution,
             )
+            return tuple(derive_verdicts(claims, epsilon))
 
         beats = self._dominates(certainty, elimination)
         sure = self._prob_dominates(elimination)
@@ -476,21 +411,20 @@ class Posterior(FrozenRecord):
         return wins.mean(axis=0, dtype=np.float64), ends.astype(np.float64)
 
     def to_frame(self, backend: Any = "pandas", *, level: float = 0.95) -> Any:
-        """Return :meth:`columns` as a data frame of "pandas", "polars" or "pyarrow"."""
-        return make_frame(self.columns(level), backend)
+        """Return the ratings as a data frame of "pandas", "polars" or "pyarrow".
 
-    def columns(self, level: float = 0.95) -> dict[str, list[Any]]:
-        """Return the ratings as a long table: columns time, algorithm, mean, lower, upper, best."""
+        Columns: time, algorithm, mean, lower, upper and best (P of the highest rating).
+        """
         lower, upper = self.interval(level=level)
-        n = len(self.algorithms)
-        return {
-            "time": np.repeat(self.times, n).tolist(),
+        columns = {
+            "time": np.repeat(self.times, len(self.algorithms)).tolist(),
             "algorithm": list(self.algorithms) * len(self.times),
             "mean": self.mean().ravel().tolist(),
             "lower": lower.ravel().tolist(),
             "upper": upper.ravel().tolist(),
             "best": self.prob_best().ravel().tolist(),
         }
+        return make_frame(columns, backend)
 
     def save(self, path: str | Path) -> None:
         """Write the posterior to one file, in the format of docs/reference/posterior-file.md.
@@ -512,9 +446,12 @@ class Posterior(FrozenRecord):
             fields["if_cut"] = cls(**other)
         return cls(**fields)
 
-    def to_xarray(self) -> Any:
-        """Return the draws as ``xarray.Dataset`` with dimensions chain, draw, time, algorithm."""
-        xarray = require("xarray", extra="arviz")
+    def to_arviz(self) -> Any:
+        """Return the draws as ArviZ's ``InferenceData`` (version 0) or ``DataTree`` (version 1).
+
+        Dimensions: chain, draw, time, algorithm. The group "posterior" is an xarray dataset.
+        """
+        xarray, arviz = require("xarray", extra="arviz"), require("arviz", extra="arviz")
         dims = ("chain", "draw", "time", "algorithm")
         shape = (self.chains, -1, len(self.times), len(self.algorithms))
         variables = {
@@ -522,15 +459,10 @@ class Posterior(FrozenRecord):
             "rating": (dims, self.ratings.reshape(shape)),
         }
         coords = {"time": self.times, "algorithm": list(self.algorithms)}
-        return xarray.Dataset(variables, coords, {"prior": self.prior, "method": self.method})
-
-    def to_arviz(self) -> Any:
-        """Return the draws as ArviZ's ``InferenceData`` (version 0) or ``DataTree`` (version 1)."""
-        arviz = require("arviz", extra="arviz")
-        data = self.to_xarray()
+        data = xarray.Dataset(variables, coords, {"prior": self.prior, "method": self.method})
         if arviz.__version__.startswith("0."):
             return arviz.InferenceData(posterior=data)
-        return require("xarray", extra="arviz").DataTree.from_dict({"posterior": data})
+        return xarray.DataTree.from_dict({"posterior": data})
 
     def __str__(self) -> str:
         final = self.mean()[-1]
@@ -583,19 +515,6 @@ class Posterior(FrozenRecord):
     def _is_undominated(self) -> NDArray[np.bool_]:
         """A mask (draws, algorithms): true where no rival is ahead at all times in the draw."""
         return is_undominated_in_draws(self.utilities, self._ahead)
-
-    def undominated(self, algorithms: Sequence[str]) -> NDArray[np.bool_]:
-        """Return a mask (draws, algorithms): true where no given algorithm is ahead at all times.
-
-        >>> import polarbear as pb
-        >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0, -3.0]]), 50))
-        >>> posterior.undominated(["a2", "a3"]).mean(axis=0).round(1)
-        array([1., 0.])
-        """
-        if tuple(algorithms) == self.algorithms:
-            return self._is_undominated
-        at = find_indices(list(algorithms), self.algorithms, "algorithm")
-        return is_undominated_in_draws(self.utilities[..., at], self._ahead[:, at[:, None], at])
 
     def _alike(self, epsilon: float) -> Floats:
         """Return P(win probability within epsilon of 1/2) of all pairs at each time."""

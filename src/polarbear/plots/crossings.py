@@ -12,7 +12,7 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.rankings import Rankings
 from polarbear.errors import DataError
 from polarbear.inference.e_values import bound_win_rate
-from polarbear.inference.findings import Crossing
+from polarbear.inference.pairs import Crossing, find_crossings
 from polarbear.plots.arguments import Floats, PosteriorSource, get_cast, get_posterior
 from polarbear.plots.canvas import (
     NOTE_COLOUR,
@@ -127,7 +127,7 @@ def crossings_data(
         counted=counted,
         anytime_lower=anytime_lower,
         anytime_upper=anytime_upper,
-        crossings=tuple(posterior.crossings(first, second, certainty)),
+        crossings=tuple(find_crossings(posterior, first, second, certainty)),
         everywhere=posterior.prob_dominates(first, second),
         everywhere_reversed=posterior.prob_dominates(second, first),
         certainty=certainty,

@@ -133,10 +133,10 @@ def _summarise_round(
             dominance[index[one.algorithm]] = one.probability if is_out else 1 - one.probability
             rival[index[one.algorithm]] = index.get(one.rival or "", -1)
     if posterior is not None:
-        everywhere = posterior.prob_dominates_matrix()
+        everywhere = posterior.prob_dominates()
         if getattr(state.setup.question, "elimination", "joint") == "pointwise":
             # Pointwise elimination decides by the lowest probability over times.
-            everywhere = posterior.prob_better_matrix().min(axis=0)
+            everywhere = posterior.prob_better().min(axis=0)
             np.fill_diagonal(everywhere, 0.0)
         codes = [index[name] for name in posterior.algorithms]
         dominance[codes] = everywhere.max(axis=0)

@@ -100,8 +100,8 @@ def pairs_data(
             clock=clock,
             certainty=certainty,
         )
-    by_time = posterior.prob_better_matrix()
-    ahead, mean_ahead = posterior.prob_dominates_matrix(), by_time.mean(axis=0)
+    by_time = posterior.prob_better()
+    ahead, mean_ahead = posterior.prob_dominates(), by_time.mean(axis=0)
     leads = np.any(by_time >= certainty, axis=0)
     crosses = leads & leads.T
     if time is not None:

@@ -28,6 +28,7 @@ from polarbear.data.time_axis import is_log_axis
 from polarbear.errors import DataError
 from polarbear.inference.findings import Findings, describe_pareto_set
 from polarbear.inference.instance_posterior import InstancePosterior
+from polarbear.inference.pairs import find_crossings, tabulate_pairs
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.versions import software_versions
 from polarbear.plots.arguments import (
@@ -242,7 +243,7 @@ def _collect_styles(
 def _collect_ratings(posterior: Posterior, certainty: float) -> dict[str, Any]:
     """Return the ratings, draws, pairs and diagnostics of a posterior as data for JSON."""
     ratings = posterior.ratings
-    everywhere = posterior.prob_dominates_matrix()
+    everywhere = posterior.prob_dominates()
     lower, upper = np.quantile(ratings, [0.025, 0.975], axis=0)
     diagnostics = posterior.diagnostics
     return {
@@ -268,10 +269,10 @@ def _collect_ratings(posterior: Posterior, certainty: float) -> dict[str, Any]:
 
 def _collect_pairs(posterior: Posterior, certainty: float) -> dict[str, Any]:
     """Return the table of pairs: relations, probabilities and crossings."""
-    table = posterior.pairs(certainty)
+    table = tabulate_pairs(posterior, certainty)
     first, second = np.triu_indices(len(posterior.algorithms), 1)
     chosen = _choose_pairs(posterior, certainty, first, second)
-    names, ahead = posterior.algorithms, posterior.prob_better_matrix()
+    names, ahead = posterior.algorithms, posterior.prob_better()
     first, second = first[chosen], second[chosen]
     crossings = {
         str(row): [
@@ -281,7 +282,9 @@ def _collect_pairs(posterior: Posterior, certainty: float) -> dict[str, Any]:
                 "up": crossing.then == names[first[row]],
                 "probability": round(crossing.probability, 5),
             }
-            for crossing in posterior.crossings(names[first[row]], names[second[row]], certainty)
+            for crossing in find_crossings(
+                posterior, names[first[row]], names[second[row]], certainty
+            )
         ]
         for row, k in enumerate(chosen.tolist())
         if table["relation"][k] == "crosses"
@@ -306,7 +309,7 @@ def _choose_pairs(
         return np.arange(len(first))
     members = set(posterior.pareto(certainty))
     is_member = np.array([name in members for name in posterior.algorithms])
-    dominator = np.argmax(posterior.prob_dominates_matrix(), axis=0)
+    dominator = np.argmax(posterior.prob_dominates(), axis=0)
     inside = is_member[first] & is_member[second]
     by_second = ~is_member[first] & (dominator[first] == second)
     by_first = ~is_member[second] & (dominator[second] == first)

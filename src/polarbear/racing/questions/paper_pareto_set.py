@@ -15,6 +15,7 @@ from polarbear.inference.dominance import (
     dominates,
     equivalence_margin,
     is_resolved,
+    is_undominated_in_draws,
 )
 from polarbear.inference.verdicts import Claims, derive_verdicts
 from polarbear.priors.by_name import make_prior
@@ -210,18 +211,20 @@ class PaperParetoSet(Question):
         columns = [k for k, name in enumerate(posterior.algorithms) if name in view.members]
         names = tuple(posterior.algorithms[k] for k in columns)
         rows = np.ix_(columns, columns)
-        ahead = posterior.prob_better_matrix()[:, rows[0], rows[1]]
-        alike = posterior.prob_equivalent_matrix(self.epsilon)[:, rows[0], rows[1]]
+        ahead = posterior.prob_better()[:, rows[0], rows[1]]
+        alike = posterior.prob_equivalent(epsilon=self.epsilon)[:, rows[0], rows[1]]
         beats, sure = self._find_dominance(posterior, self.certainty)[rows], ahead.min(axis=0)
         if self.elimination == "joint" and beats.any():
-            sure = posterior.prob_dominates_matrix()[rows]
+            sure = posterior.prob_dominates()[rows]
         claims = Claims.from_probabilities(
             names,
             posterior.times,
             posterior.clock,
             ahead=ahead,
             alike=alike,
-            prob_in_pareto=posterior.undominated(names).mean(axis=0),
+            prob_in_pareto=is_undominated_in_draws(posterior.utilities[..., columns], ahead).mean(
+                axis=0
+            ),
             beats=beats,
             sure=sure,
             certainty=self.certainty,
@@ -231,11 +234,11 @@ class PaperParetoSet(Question):
 
     def _find_dominance(self, posterior: Posterior, certainty: float) -> Bools:
         """Return a matrix: true where row dominates column, by the posterior alone."""
-        ahead = posterior.prob_better_matrix()
+        ahead = posterior.prob_better()
         is_dominant = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
         # Joint dominance implies pointwise dominance, which is cheaper to compute.
         if self.elimination == "joint" and is_dominant.any():
-            is_dominant = posterior.prob_dominates_matrix() >= certainty
+            is_dominant = posterior.prob_dominates() >= certainty
         return is_dominant
 
 
