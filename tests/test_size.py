@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 8190,
     "readers": 5150,
-    "racing": 3487,
+    "racing": 3477,
     "data": 4000,
     "running": 3470,
     "plots": 2632,
@@ -23,7 +23,7 @@ BUDGETS = {
     "selection": 1610,
     "reporting": 1090,
     "design": 1060,
-    "coordinator": 796,
+    "coordinator": 794,
     "calibration": 570,
     "live": 715,
     "priors": 430,
