@@ -196,10 +196,7 @@ class PaperParetoSet(Question):
     def read_posterior(self, posterior: Posterior) -> Findings:
         """Return what a posterior says of all algorithms, by the paper's dominance."""
         return posterior.paper_verdict(
-            self.certainty,
-            self.epsilon,
-            elimination=self.elimination,
-            resolution=self.resolution,
+            self.certainty, self.epsilon, elimination=self.elimination, resolution=self.resolution
         )
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
@@ -213,6 +210,7 @@ class PaperParetoSet(Question):
         rows = np.ix_(columns, columns)
         ahead = posterior.prob_better()[:, rows[0], rows[1]]
         alike = posterior.prob_equivalent(epsilon=self.epsilon)[:, rows[0], rows[1]]
+        is_worth = is_undominated_in_draws(posterior.utilities[..., columns], ahead)
         beats, sure = self._find_dominance(posterior, self.certainty)[rows], ahead.min(axis=0)
         if self.elimination == "joint" and beats.any():
             sure = posterior.prob_dominates()[rows]
@@ -222,9 +220,7 @@ class PaperParetoSet(Question):
             posterior.clock,
             ahead=ahead,
             alike=alike,
-            prob_in_pareto=is_undominated_in_draws(posterior.utilities[..., columns], ahead).mean(
-                axis=0
-            ),
+            prob_in_pareto=is_worth.mean(axis=0),
             beats=beats,
             sure=sure,
             certainty=self.certainty,
