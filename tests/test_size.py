@@ -12,7 +12,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8190,
+    "inference": 8160,
     "readers": 5150,
     "racing": 3477,
     "data": 4000,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 import polarbear as pb
 from polarbear.data.run import Status
 from polarbear.inference.verdicts import Verdict
-from polarbear.racing.decisions import Decision, Open, Shares
+from polarbear.inference.e_values import Shares
+from polarbear.racing.decisions import Decision, Open
 from polarbear.racing.events import Failed, Hosted
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.ledger import Ledger, Limit, RunIdSet, Spent, TrialRuns
