@@ -47,6 +47,11 @@ def _quartiles(values: NDArray, form: str = ",.0f") -> str:
     return f"{middle:{form}} ({low:{form}} to {high:{form}})"
 
 
+def _mean(values: NDArray, form: str) -> str:
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{values.mean():{form}} ± {error:{form}}"
+
+
 def _synthetic(found: Results) -> list[str]:
     def row(cell: str, arm: str, one: Columns) -> list[object]:
         return [
@@ -80,7 +85,7 @@ def _few(found: Results) -> list[str]:
             cell,
             arm,
             len(one["eliminated"]),
-            f"{one['eliminated'].mean() / 2:.2f}",
+            _mean(one["eliminated"] / 2, ".2f"),
             f"{one['missed'].sum()} of {one['eliminated'].sum()}",
         ]
 
@@ -99,7 +104,7 @@ def _pools(found: Results) -> list[str]:
             _quartiles(100 * one["runs"]),
             _quartiles(one["instances"]),
             f"{one['resolved'].mean():.2f}",
-            f"{one['dropped'].mean():.1f}",
+            _mean(one["dropped"], ".1f"),
             f"{one['missed'].sum()} of {one['dropped'].sum()}",
             f"{np.median(one['seconds']):.1f}",
         ]

@@ -203,6 +203,10 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     and one on which it loses, each of half a weight, keep few instances from being certain. No
     model of rankings is needed, which might not fit the duels of each pair.
 
+    The worst of many stretches is worse in a draw than in the data, because each draw adds noise;
+    in the data it is worse than in truth for the same reason. So draws are shifted until the worst
+    stretch is on average as bad as in the data (studies/error_control/chances.md).
+
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> find_chances(pb.simulation.simulate_rankings(truth, 200)).worth_running.round(2)
@@ -212,21 +216,24 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     n_duels = (len(rankings.offset) - 1) * n * (n - 1) // 2
     n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
     rng = np.random.default_rng(0)
-    drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
-    drawn *= rankings.weight
-    drawn, half_won, half_lost = drawn.T, *rng.gamma(0.5, size=(2, n_draws))
+    drawn = rng.standard_exponential((n_draws + 1, len(rankings.instances)))
+    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1))
+    drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
+    drawn = (drawn[:, rankings.instance] * rankings.weight).T
+
+    def draw_shares(duels: Duels, stretch: slice) -> tuple[Floats, Floats]:
+        won, lost, known = duels.share_results(stretch)
+        total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
+        return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
+
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-        no_worse: Bools | None = None
-        for stretch in [*stretches, everything]:
-            won, lost, known = duels.share_results(stretch)
-            total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
-            shares = (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
-            if stretch is everything:
-                break
-            holds = _is_no_worse(*shares, margin)
-            no_worse = holds if no_worse is None else no_worse & holds
-        won, lost = shares
+        least = np.full((2, len(duels.first), n_draws + 1), np.inf)
+        for stretch in stretches:
+            np.minimum(least, _find_room(*draw_shares(duels, stretch), margin), out=least)
+        shift = least[..., :1] - least[..., 1:].mean(axis=2, keepdims=True)
+        no_worse = least[..., 1:] + np.maximum(shift, 0.0) >= -1e-12
+        won, lost = (share[:, 1:] for share in draw_shares(duels, everything))
         tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
     return tally.finish()
 
@@ -278,12 +285,11 @@ def find_chances_of_curves(
     return tally.finish()
 
 
-def _is_no_worse(won: Floats, lost: Floats, margin: float) -> Bools:
-    """Return masks (2, ...): by (1), the first and the second are not worse by more than m."""
+def _find_room(won: Floats, lost: Floats, margin: float) -> Floats:
+    """Return (2, ...) how far the first and the second are from being worse by more than m: (1)."""
     return np.stack(
         [
             np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
-            >= -1e-12
             for own, other in ((won, lost), (lost, won))
         ]
     )
