@@ -220,21 +220,20 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1))
     drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
     drawn = (drawn[:, rankings.instance] * rankings.weight).T
+
+    def draw_shares(duels: Duels, stretch: slice) -> tuple[Floats, Floats]:
+        won, lost, known = duels.share_results(stretch)
+        total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
+        return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
+
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
     for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
-
-        def draw_shares(stretch: slice, duels: Duels = duels) -> tuple[Floats, Floats]:
-            won, lost, known = duels.share_results(stretch)
-            total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
-            return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
-
-        least: Floats = np.array(np.inf)
+        least = np.full((2, len(duels.first), n_draws + 1), np.inf)
         for stretch in stretches:
-            room = _find_room(*draw_shares(stretch), margin)
-            least = np.minimum(least, room, out=room)
+            np.minimum(least, _find_room(*draw_shares(duels, stretch), margin), out=least)
         shift = least[..., :1] - least[..., 1:].mean(axis=2, keepdims=True)
         no_worse = least[..., 1:] + np.maximum(shift, 0.0) >= -1e-12
-        won, lost = (share[:, 1:] for share in draw_shares(everything))
+        won, lost = (share[:, 1:] for share in draw_shares(duels, everything))
         tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
     return tally.finish()
 
