@@ -1,6 +1,7 @@
 """The size of each room in lines of code: without docstrings, comments and blank lines.
 
-A budget may fall; it rises only with a line in CHANGELOG.md that says what users got for it.
+A budget may fall; it rises only with a line in CHANGELOG.md that says what users got for it, or by
+what another room falls if code moves.
 `python tests/test_size.py` prints the table.
 """
 

@@ -144,9 +144,9 @@ def cells(sources: Iterable[str], orders: int, fits: int, sizes: Sequence[int]) 
     return found
 
 
-def list_arms(sizes: Sequence[int] = SIZES) -> list[str]:
+def list_arms(sizes: Sequence[int] = SIZES, methods: Sequence[str] = METHODS) -> list[str]:
     """Return the methods with each number of instances."""
-    return [f"{method}, {n}" for method in METHODS for n in sizes]
+    return [f"{method}, {n}" for method in methods for n in sizes]
 
 
 def share(parts: Sequence[Floats]) -> str:
@@ -170,13 +170,19 @@ def write(folder: Path) -> str:
     for path in sorted((folder / "results").glob("chances-*.npz")):
         found.setdefault(find_group(path.stem.removeprefix("chances-")), []).append(load(path))
     rows = []
-    for group, arm, (claim, name) in product(
-        sorted(found, key=str.lower, reverse=True), list_arms(), enumerate(CLAIMS)
+    found["all"] = [one for group in found.values() for one in group]
+    spread = f"{SIZES[0]} to {SIZES[-1]}"
+    for group, method, n, (claim, name) in product(
+        sorted(found, key=str.lower, reverse=True), METHODS, (*SIZES, spread), enumerate(CLAIMS)
     ):
-        parts = [one[arm]["tally"][:, claim].astype(float) for one in found[group] if arm in one]
-        if parts:
+        arms = list_arms([n] if isinstance(n, int) else SIZES, [method])
+        measured = (
+            [one[arm]["tally"][:, claim] for arm in arms if arm in one] for one in found[group]
+        )
+        parts = [np.concatenate(tallies).astype(float) for tallies in measured if tallies]
+        if parts and (n == spread) == (group == "all"):
             shares = [share([one[:, k] for one in parts]) for k in range(len(BINS) - 1)]
-            rows.append([group, len(parts), *arm.split(", "), sum(map(len, parts)), name, *shares])
+            rows.append([group, len(parts), method, n, sum(map(len, parts)), name, *shares])
     head = ["data", "sources", "method", "instances", "samples", "claim"]
     spans = [f"{low:g} to {high:g}" for low, high in pairwise(BINS)]
     text = (

@@ -13,6 +13,9 @@ from polarbear.simulation import find_members
 
 EXAMPLES = tuple(examples.EXAMPLES)
 METHODS = examples.METHODS
+CERTAINTY = {"default": 0.95, "strict": 0.95, "paper": 0.99}
+"""That of the paper, and the default of the package."""
+
 PAPER = {name: example.paper for name, example in examples.EXAMPLES.items()}
 """Instances that the paper's race took."""
 
@@ -30,7 +33,7 @@ def raced(name: str, method: str, *, number: int = 0, instances: int = examples.
     """Race an example by a method; the truth and the runs are the same for all methods."""
     truth = examples.truth_of(name, number)
     on = course(truth, instances, seeded("runs", name, number))
-    chosen = methods_of(examples.CERTAINTY, examples.EXAMPLES[name].prior)[method]
+    chosen = methods_of(CERTAINTY[method], examples.EXAMPLES[name].prior)[method]
     names = dict(zip(on.algorithms, "ABCDEFGHIJ", strict=False))
     race = Race(
         names.values(),
