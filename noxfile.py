@@ -83,7 +83,9 @@ def coverage(session: nox.Session) -> None:
     """Which lines and branches of each room the fast tests reach: tests/coverage.md."""
     install(session, *EVERYTHING)
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-m", "not slow", "tests", "src")
+    # As many examples as in CI: each takes longer when it is traced.
+    examples = {"HYPOTHESIS_PROFILE": "ci"}
+    session.run("coverage", "run", "-m", "pytest", "-m", "not slow", "tests", "src", env=examples)
     session.run("coverage", "combine", "--quiet")
     session.run("python", ".ci/check_coverage.py")
 

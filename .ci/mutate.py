@@ -52,10 +52,7 @@ MODULES = {  # with the tests whose concern they are; each also has its own exam
         "tests/inference/test_replacing.py",
         "tests/inference/test_chances.py",
     ],
-    "racing/questions/replacements.py": [
-        "tests/racing/test_shown.py",
-        "tests/racing/test_replacements.py",
-    ],
+    "racing/questions/replacements.py": ["tests/racing/test_shown.py"],
     "inference/e_values.py": ["tests/inference/test_e_values.py"],
     "inference/dominance.py": ["tests/inference/test_dominance.py"],
     "racing/state.py": RACES,
@@ -322,19 +319,20 @@ def find_survivors(module: Path, tests: list[str], n_jobs: int) -> tuple[int, in
 
     for mutant in tried:
         names = {name for line in mutant.lines for name in reached.get(str(line), ())}
+        is_imported = "" in names
+        names = sorted(seconds if is_imported else names, key=seconds.__getitem__)
 
-        def work(mutant: Mutant = mutant, names: set[str] = names) -> int:
-            if "" in names:
+        def work(mutant: Mutant = mutant, names=names, is_imported=is_imported) -> int:
+            if is_imported:
                 change_import(module, mutant)
-                names = seconds.keys()
             else:
                 change_functions(module, functions, mutant)
-            return run_pytest(*sorted(names, key=seconds.__getitem__))
+            return run_pytest(*names)
 
         if len(running) == n_jobs:
             end_one()
         if names:
-            running[fork(work, 5 + 10 * sum(seconds.values()))] = mutant
+            running[fork(work, 5 + 5 * sum(map(seconds.__getitem__, names)))] = mutant
         else:
             survivors.append(mutant)
             print(f"  {mutant.lines[0]}, which no test reaches: {mutant.key}", flush=True)
@@ -394,7 +392,7 @@ def main() -> int:
     )
     os.environ |= {"HYPOTHESIS_PROFILE": "mutants", "OPENBLAS_NUM_THREADS": "1"}
     before = read_results()
-    results = {module: before[module] for module in MODULES if module in before}
+    results = before
     for module, tests in MODULES.items():
         if not any(part in module for part in arguments.modules):
             continue
@@ -402,6 +400,7 @@ def main() -> int:
         file = SOURCE / module
         mutants, tried, keys = find_survivors(file, [*tests, str(file)], arguments.jobs)
         reasons = before[module].survivors if module in before else {}
+        results = read_results()  # another process may have written others
         results[module] = Result(mutants, tried, {key: reasons.get(key, "") for key in keys})
         write_results({name: results[name] for name in MODULES if name in results})
     unexplained = [one for result in results.values() for one in result.survivors.values()].count(

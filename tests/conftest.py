@@ -9,7 +9,7 @@ import servers
 # Timings on shared machines say nothing, and a failure in CI must be repeatable:
 # random search belongs to HYPOTHESIS_PROFILE=thorough.
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=100)
-# For CI, which has 15 minutes; the first 20 of the examples of the default.
+# For CI, which has 12 minutes; the first 20 of the examples of the default.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=20)
 # To look at a failure without waiting for a smaller one.
 settings.register_profile(

@@ -29,7 +29,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert found.pareto == pb.fit(mabbob).pareto(0.95)
     assert set(found.eliminated) == {"RS"}
     assert found.ended == "no instances left"
-    assert not found.resolved
+    assert not found.status.resolved
     assert found.full == (420, 4_200_000)
     assert len(found.runs) < found.spent.runs == found.n_runs < 420
     assert found.state.ledger.extends

@@ -73,7 +73,7 @@ def measure(name: str, share: str, seed: int, instances: int | None) -> dict[str
     values = {one.algorithms[0]: one.expected for one in pb.select(full, wanted).choices}
     for arm, regret in (("settled", None), ("regret", REGRET)):
         replay = pb.replay(runs, pb.Choice(wanted, regret=regret), times=times, seed=seed)
-        chosen = replay.chosen[0]
+        chosen = replay.status.chosen[0]
         row |= {
             arm: replay.spent.time,
             f"{arm}_ended": replay.ended,

@@ -87,9 +87,9 @@ def more(runs: pb.Runs) -> str:
     )
     race.load(runs)
     race.ask()
-    if race.forecast is None:
+    if race.status.forecast is None:
         return "-"
-    low, middle, high = race.forecast.instances
+    low, middle, high = race.status.forecast.instances
     return f"{middle:,.0f} ({low:,.0f} to {high:,.0f})"
 
 

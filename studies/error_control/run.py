@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.inference.e_values import multiplicity
+from polarbear.inference.e_values import Shares, multiplicity
 from polarbear.inference.replacing import (
     Duels,
     DuelTally,
@@ -26,7 +26,6 @@ from polarbear.inference.replacing import (
     weigh,
 )
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.replacements import Shown, drop_replaceable
 from polarbear.simulation import draw_persistent_noise
 

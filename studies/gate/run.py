@@ -32,8 +32,8 @@ from scipy.special import ndtri
 from tools.markdown import table
 
 import polarbear as pb
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, PairTables, weigh
-from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.no_worse import estimate_win_probability, find_kind, judge, show
 from polarbear.simulation import draw_persistent_noise
 

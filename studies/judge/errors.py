@@ -26,8 +26,8 @@ from tools.options import parser
 from tools.records import Records
 
 import polarbear as pb
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, weigh
-from polarbear.racing.decisions import Shares
 from polarbear.racing.jobs import derive_seed
 from polarbear.racing.questions.replacements import Shown
 

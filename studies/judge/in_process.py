@@ -1,15 +1,16 @@
 """An executor that makes runs in this process, for candidates of the study itself.
 
-They need no containment, and a process for each of 50,000 runs would take most of the time.
+They need no containment, and a process for each of 50,000 runs would take most of the time. A run
+that raises an exception has crashed, as in a process of its own.
 """
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any
 
 from polarbear.data.run import Status
 from polarbear.racing.jobs import Job
+from polarbear.running.solvers.exceptions import describe_exception
 from polarbear.running.solvers.job import HorizonReached, RunningJob
 from polarbear.running.solvers.setup import PackedSetup, Setup, unpack
 from polarbear.running.solvers.shared_trajectory import SharedTrajectory
@@ -46,7 +47,12 @@ def run_job(setup: Setup, job: Job) -> RunOutcome:
         direction=setup.direction,
         clock=setup.clock,
     )
-    with suppress(HorizonReached):
+    status, why = Status.CUT, ""
+    try:
         running.call_solver(setup.solvers[job.algorithm])
+    except HorizonReached:
+        pass
+    except Exception as error:
+        status, why = Status.CRASHED, describe_exception(error)
     times, values = trajectory.improvements()
-    return RunOutcome(job, job.run(tuple(times), tuple(values), status=Status.CUT))
+    return RunOutcome(job, job.run(tuple(times), tuple(values), status=status), why)

@@ -58,7 +58,9 @@ def _replay(course: Course, question: pb.Question, seed: int) -> Found:
         spent += event.run.until if isinstance(event, Told) else 0.0
         last = spent if isinstance(event, Decided) and event.decision.eliminated else last
     instances = len(found.runs.instances)
-    return Found(frozenset(found.pareto), spent, last, found.spent.runs, instances, found.resolved)
+    return Found(
+        frozenset(found.pareto), spent, last, found.spent.runs, instances, found.status.resolved
+    )
 
 
 def uniform(course: Course, certainty: float, seed: int) -> Found:
@@ -80,7 +82,7 @@ def uniform(course: Course, certainty: float, seed: int) -> Found:
         with warnings.catch_warnings(action="ignore"):  # what is not decided stays open
             race.ask()
         last = _cost(course, seen) if race.eliminated else last
-        kept, resolved = race.pareto, race.resolved
+        kept, resolved = race.pareto, race.status.resolved
         if resolved:
             break
     runs_made = seen * len(course.algorithms)

@@ -63,7 +63,7 @@ def measure(
         "instances": len(race.state.pool.order),
         "dropped": len(race.eliminated),
         "missed": count_missed(race, truth, list(runs.algorithms)),
-        "resolved": race.resolved,
+        "resolved": race.status.resolved,
         "seconds": time.process_time() - begin,
     }
 

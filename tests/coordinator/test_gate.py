@@ -10,8 +10,8 @@ from judge.in_process import InProcess
 
 import polarbear as pb
 from polarbear.cli.main import main
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import PairTables
-from polarbear.racing.decisions import Shares
 from polarbear.racing.events import Removed
 from polarbear.racing.questions.no_worse import (
     NoWorse,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import inf
 
 import pytest
+from judge.in_process import InProcess
 
 import course
 import polarbear as pb
@@ -34,7 +35,8 @@ def make_solvers(broken):
     return {name: make(course.SKILL[name]) for name in NAMES}
 
 
-def race(broken, budget, **more):
+def race(broken, budget, executor=None, **more):
+    """A race in this process, unless it is to be elsewhere: what is tested is the coordinator."""
     return pb.race(
         make_solvers(broken),
         course.instance,
@@ -42,7 +44,7 @@ def race(broken, budget, **more):
         direction="maximize",
         question=QUESTION,
         budget=budget,
-        executor=2,
+        executor=executor or InProcess(),
         **more,
     )
 
@@ -60,7 +62,8 @@ FEW, MANY = (pb.Budget(runs=runs, batch=(4, 4)) for runs in (24, 48))
 def test_a_failed_round_leaves_the_race_as_it_was(tmp_path, kept):
     broken = tmp_path / "broken"
     whole = race(broken, MANY)
-    with race(broken, FEW, store=tmp_path / "race.db" if kept else None) as raced:
+    where = {"executor": 2, "store": tmp_path / "race.db"} if kept else {}
+    with race(broken, FEW, **where) as raced:
         raced.extend(budget=MANY)
         before = deepcopy(get_facts(raced))
         broken.touch()
@@ -116,7 +119,7 @@ def test_a_round_goes_on_if_a_retry_has_a_value(tmp_path, times, retries):
         direction="maximize",
         question=QUESTION,
         budget=pb.Budget(batch=(4, 4), retries=retries),
-        executor=2,
+        executor=InProcess(),
     )
     assert raced.rounds == 1
     assert raced.n_runs == 3 * 4 * (times + 1)
@@ -156,12 +159,12 @@ def test_a_solver_that_alone_fails_is_known_to_the_race(tmp_path):
         direction="maximize",
         question=QUESTION,
         budget=pb.Budget(batch=(4, 4), failures=2),
-        executor=1,
+        executor=InProcess(),
         store=tmp_path / "race.db",
     ) as raced:
         raced.add("fails", fails)
         raced.resume()
-        assert raced.removed == {"fails"}
+        assert raced.status.removed == ("fails",)
         assert "out of paper" in raced.failures["fails"]
 
 

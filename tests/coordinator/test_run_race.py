@@ -151,7 +151,7 @@ def test_a_newcomer_joins_by_add_or_by_the_next_call(tmp_path):
 
 @pytest.mark.slow
 def test_a_newcomer_has_limits_of_its_own_also_after_a_resume(tmp_path):
-    with run(tmp_path / "race.db", budget=course.short(80)) as result:
+    with run(tmp_path / "race.db", executor=InProcess(), budget=course.short(80)) as result:
         for name in ("again", "timed"):
             solver = course.solver(course.SKILL["good"])
             limits = {"max_runs": 4} if name == "again" else {"max_time": 250.0}
@@ -167,7 +167,7 @@ def test_a_newcomer_has_limits_of_its_own_also_after_a_resume(tmp_path):
         question=replace(course.QUESTION, fit=course.quick),
         budget=course.short(200),
         store=tmp_path / "race.db",
-        executor=1,
+        executor=InProcess(),
     ) as result:
         assert result.state.members.limits == before.members.limits
         assert result.status.runs.made["again"] <= 4
@@ -369,7 +369,7 @@ def test_a_run_that_is_killed_from_outside_is_made_again_once(tmp_path, times):
 def test_the_text_of_an_undecided_result():
     result = run(question=pb.StrictParetoSet(), budget=pb.Budget(runs=60, batch=(4, 4)))
     assert isinstance(result, SolverRace)
-    assert not result.resolved
+    assert not result.status.resolved
     assert "to settle" in str(result)
 
 

@@ -100,7 +100,7 @@ def test_a_race_in_memory_and_one_from_disk_judge_alike(tmp_path, monkeypatch):
     monkeypatch.setattr(
         judge_module, "begin_or_resume", lambda *args: restored.append(1) or restore(*args)
     )
-    some = {"max_runs": 16, "executor": 1}  # so that failures arrive in one order
+    some = {"max_runs": 16, "executor": InProcess()}
     kept = make_judge(tmp_path / "kept", **some)
     judgements = [kept(text) for text in texts]
     assert len(restored) == 1
@@ -209,7 +209,8 @@ def test_evaluators_share_a_folder(tmp_path, kind):
 @pytest.mark.slow
 def test_a_copy_that_has_all_its_runs_at_once_is_recognised(tmp_path):
     """Two candidates wait together, and the limit leaves one round: the later one is the copy."""
-    judge, folder = make_judge(tmp_path, max_runs=8), CandidateFolder(tmp_path)
+    judge = make_judge(tmp_path, max_runs=8, executor=InProcess())
+    folder = CandidateFolder(tmp_path)
     for text in (code(3), code("(1 + 2)")):
         folder.request(folder.keep(text))
     judgements = {text: judge(text) for text in (code(3), code("(1 + 2)"))}
@@ -281,7 +282,7 @@ def test_a_copy_is_accepted_exactly_if_its_original_is(tmp_path):
 
 @pytest.mark.slow
 def test_with_a_baseline_candidates_pass_fail_or_are_undecided(tmp_path):
-    judge = make_judge(tmp_path, question=pb.NoWorse("reference"))
+    judge = make_judge(tmp_path, question=pb.NoWorse("reference"), executor=InProcess())
     good, bad, broken = judge(code(3)), judge(code(1, handicap=100)), judge(code("1 / 0"))
     assert [one.verdict.kind for one in (good, bad, broken)] == ["passed", "failed", "removed"]
     assert not any(one.copy_of for one in (good, bad, broken))
@@ -296,7 +297,7 @@ def test_with_a_baseline_candidates_pass_fail_or_are_undecided(tmp_path):
 @pytest.mark.slow
 def test_a_candidate_that_crashes_is_the_original_of_no_copy(tmp_path):
     """With the same seed, the first values of both are the same."""
-    judge = make_judge(tmp_path, max_runs=8)
+    judge = make_judge(tmp_path, max_runs=8, executor=InProcess())
     crash = code(2).replace("yield evaluations, best", "yield evaluations, best; 1 / 0")
     broken, good = judge(crash), judge(code(2))
     assert (broken.verdict.kind, broken.cost.runs, broken.copy_of) == ("removed", 4, None)

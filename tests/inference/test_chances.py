@@ -7,7 +7,9 @@ from scipy.stats import beta
 import polarbear as pb
 from polarbear.inference import replacing
 from polarbear.inference.replacing import (
+    LIKELY_Z,
     Chances,
+    PairEvidence,
     PairTables,
     compare_on_stretches,
     find_chances,
@@ -77,50 +79,38 @@ def test_the_memory_that_is_used_changes_no_result(monkeypatch):
     rankings = pb.simulation.simulate_rankings(truth, 40, seed=1)
 
     def compute():
-        draws = np.random.default_rng(2).random((60, 6, 10))
-        which = np.zeros((5, 5), dtype=int)
-        which[np.triu_indices(5, 1)] = range(10)
-        of_curves = find_chances_of_curves(
-            rankings.algorithms,
-            rankings.times,
-            60,
-            lambda some, a, b: draws[some][..., which[a, b]],
-        )
+        curves = np.random.default_rng(2).normal(size=(60, 6, 5))
+        of_curves = find_chances_of_curves(rankings.algorithms, rankings.times, curves)
         return *find_chances(rankings)[1:], *of_curves[1:], *compare_on_stretches(rankings)
 
     whole = compute()
     for cells in (1, 700):
         monkeypatch.setattr(replacing, "MAX_CELLS", cells)
+        monkeypatch.setattr(replacing, "CACHED_CELLS", cells)
         for own, other in zip(compute(), whole, strict=True):
             np.testing.assert_allclose(own, other, rtol=1e-9, atol=1e-12)
 
 
 def test_of_very_many_duels_fewer_draws_are_counted(monkeypatch):
-    rankings, asked = duels(9, 3), []
+    rankings = duels(9, 3)
     monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * 200)
     assert find_chances(rankings).is_worth.shape == (200, 2)
     monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12)
     assert find_chances(rankings).is_worth.shape == (50, 2)  # not fewer than these
 
-    def draw(some, first, _):
-        asked.append(some)
-        return np.full((len(range(1000)[some]), 4, len(first)), 0.7)
-
-    times = np.arange(1.0, 5.0)
+    times, wins = np.arange(1.0, 5.0), np.full((1000, 4, 1), 0.7)
     for most, n_draws in ((3 * 4 * 250, 250), (1, 50), (3 * 4 * 1000, 1000), (3 * 4 * 999, 500)):
         monkeypatch.setattr(replacing, "MAX_RESAMPLED", most)
-        chances = find_chances_of_curves(("a", "b"), times, 1000, draw)
+        chances = find_chances_of_curves(("a", "b"), times, wins, wins)
         assert chances.is_worth.shape == (n_draws, 2)
         assert chances.replaces.tolist() == [[0, 1], [0, 0]]
-    assert {one.start for one in asked} == {0}
 
 
 def test_chances_of_curves_are_shares_of_draws():
     """Four draws of one pair at two far times, each a stretch of its own."""
     wins = np.array([[0.7, 0.45], [0.7, 0.35], [0.5, 0.5], [0.45, 0.5]])[..., None]
-    chances = find_chances_of_curves(
-        ("a", "b"), np.array([1.0, 1000.0]), 4, lambda some, *_: wins[some], 0.1, 0.1
-    )
+    times = np.array([1.0, 1000.0])
+    chances = find_chances_of_curves(("a", "b"), times, wins, wins, None, 0.1, 0.1)
     # a is better in the first two draws, and in the second much worse at the end.
     assert chances.replaces.tolist() == [[0, 0.25], [0.25, 0]]
     assert chances.tied.tolist() == [[0, 0.5], [0.5, 0]]
@@ -128,11 +118,10 @@ def test_chances_of_curves_are_shares_of_draws():
 
 
 def test_the_margin_itself_is_no_loss():
-    """Losses exceed wins by exactly a tenth: 45 of 100 duels are won."""
-    at_the_margin = np.full((1, 1, 1), 0.45)
-    for wins, tied in ((at_the_margin, 1), (at_the_margin - 1e-6, 1), (at_the_margin - 0.06, 0)):
-        found = find_chances_of_curves(("a", "b"), np.ones(1), 1, lambda some, *_, w=wins: w[some])
-        assert found.tied[0, 1] == tied
+    """With a margin of 0.1, of duels that are all decided 40 of 100 may be won, and no fewer."""
+    for share, tied in ((0.4, 1), (0.4 - 1e-6, 0), (0.6, 1), (0.6 + 1e-6, 0)):
+        wins = np.full((1, 1, 1), share)
+        assert find_chances_of_curves(("a", "b"), np.ones(1), wins, wins).tied[0, 1] == tied
 
 
 NAMES = ("a", "b", "c", "d")
@@ -166,6 +155,7 @@ def test_who_is_replaced_says_by_whom_it_is_surest_of_those_that_stay():
         ("undecided", "a", 0.4),
     ]
     assert chances.find_replaced(0.95).tolist() == [False, True, True, False]
+    assert chances.find_replaced(0.96).tolist() == [False, True, True, False]  # as much as it is
     assert chances.find_replaced(0.97).tolist() == [False, False, True, False]
 
 
@@ -260,3 +250,34 @@ def test_the_p_value_of_wins_alone_is_that_of_the_binomial_test(n):
         assert found.p_better[0, 1] <= max(2.2 * exact, exact + 0.03)
     assert compare_on_stretches(duels(1, 0)).p_better[0, 1] == 1  # one instance shows nothing
     assert compare_on_stretches(duels(2, 0)).p_better[0, 1] < 1
+
+
+def test_certain_is_what_reaches_the_certainty():
+    assert said(chances_of(worth=(0.95, 0.94, 1, 1)))[:2] == [
+        ("member", None, 0.95),
+        ("undecided", "a", 0.94),
+    ]
+
+
+def test_counts_of_wins_and_losses_are_a_table():
+    table = PairTables.of_wins(2)
+    found = table.weigh([np.array([[4.0, 9.0]])], 0.1)
+    expected = compare_on_stretches(duels(9, 4), 0.1, both_sides=True)
+    for name in ("no_worse", "worse", "p_no_worse", "lead", "instances"):
+        assert getattr(found, name)[0, 0, 0] == pytest.approx(getattr(expected, name)[0, 0, 1])
+    assert (table.instances, len(table.cells[0])) == (("0", "1"), 2)
+
+
+def test_a_pair_without_instances_shows_nothing():
+    runs = [pb.Run(name, i, [1.0], [0.0], 1.0) for name, i in (("a", "i"), ("b", "j"), ("c", "i"))]
+    found = compare_on_stretches(pb.rank(pb.Runs.from_records(runs, direction="minimize"), [1.0]))
+    for name in ("no_worse", "better", "t_no_worse", "t_better", "lead", "instances"):
+        assert (getattr(found, name)[..., 0, 1] == 0).all(), name
+    assert found.p_better[0, 1] == 1
+    assert (found.p_no_worse[:, 0, 1] == 1).all()
+
+
+def test_ahead_somewhere_is_at_least_the_stated_lead():
+    evidence = PairEvidence.empty(2, (1, 2))
+    evidence.lead[1, 0] = LIKELY_Z, LIKELY_Z - 1e-9
+    assert evidence.is_ahead_somewhere().tolist() == [[True, False]]

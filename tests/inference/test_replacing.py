@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import beta
+from scipy.stats import t as student
 
 import polarbear as pb
 from polarbear.data.positions import UNKNOWN
@@ -55,9 +57,19 @@ def twin(rankings, a, b, margin, width, weight_of):
         spread = sum(w * (y - mean) ** 2 for w, y in payoffs)
         return mean / np.sqrt((spread + 0.25) / (n + 1) / n)
 
+    def p_value(payoffs, lowest):
+        """The larger one of Student's test and the binomial test with the observed variance."""
+        n, t = sum(w for w, _ in payoffs), t_value(payoffs)
+        mean = sum(w * y for w, y in payoffs) / n
+        spread = sum(w * (y - mean) ** 2 for w, y in payoffs) + 0.25
+        won = min(max(mean + lowest, 0), 1)
+        trials = n * (n * won * (1 - won) + 0.25) / spread
+        at_least = beta.cdf(lowest, trials * won, trials * (1 - won) + 1) if won else 1.0
+        return max(student.sf(t, n - 1), at_least)
+
     theta, theta_weight = lead_bets(0.05)
     small = np.append(0.015, theta), np.append(len(theta) + 1, theta_weight)
-    no_worse, t_no_worse, lead = [], [], []
+    no_worse, t_no_worse, p_no_worse, lead = [], [], [], []
     for stretch in find_stretches(rankings.times, width):
         shares = [
             (w, np.mean(x[stretch] > 0), np.mean(x[stretch] < 0))
@@ -70,11 +82,13 @@ def twin(rankings, a, b, margin, width, weight_of):
         e2 = mixture(y2, *score_bets(0.5 - margin / 2, margin / 2))
         no_worse.append(np.log((np.exp(e1) + np.exp(e2)) / 2))
         t_no_worse.append(max(t_value(y1), t_value(y2)))
+        p_no_worse.append(min(p_value(y1, 0.5 - margin), p_value(y2, 0.5 - margin / 2)))
         lead.append(t_value([(k, (w - l) / 2) for k, w, l in shares]))  # noqa: E741
     whole = [(w, np.mean(np.sign(x))) for w, x in rows if not np.isnan(x).any()]
     better = mixture(whole, 2 * small[0], small[1])
     t_better = t_value([(w, y / 2) for w, y in whole])
-    return no_worse, better, t_no_worse, t_better, lead
+    p_better = p_value([(w, y / 2) for w, y in whole], 0.5)
+    return no_worse, better, t_no_worse, t_better, lead, p_no_worse, p_better
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -96,12 +110,14 @@ def test_evidence_is_that_of_a_literal_twin(seed):
             if i == j:
                 continue
             expected = twin(rankings, a, b, 0.1, 0.2, lambda c: rankings.weight[c])
-            no_worse, better, t_no_worse, t_better, lead = expected
+            no_worse, better, t_no_worse, t_better, lead, p_no_worse, p_better = expected
             assert found.no_worse[:, i, j] == pytest.approx(no_worse)
             assert found.better[i, j] == pytest.approx(better)
             assert found.t_no_worse[:, i, j] == pytest.approx(t_no_worse)
             assert found.t_better[i, j] == pytest.approx(t_better)
             assert found.lead[:, i, j] == pytest.approx(lead)
+            assert found.p_no_worse[:, i, j] == pytest.approx(p_no_worse)
+            assert found.p_better[i, j] == pytest.approx(p_better)
 
 
 def test_an_instance_with_repetitions_is_one_bet():

@@ -77,13 +77,13 @@ def test_the_choice_is_that_of_select():
 def test_a_race_for_a_budget_chooses_and_spends_less(preference, best):
     names = ("early", "late", "bad", "worst")
     race = drive(race_of(names, **choice(preference), seed=3))
-    assert (race.ended, race.chosen) == ("resolved", (best,))
+    assert (race.ended, race.status.chosen) == ("resolved", (best,))
     assert [one.algorithm for one in race.verdicts() if one.kind == "chosen"] == [best]
     check_invariants(race)
     full = drive(race_of(names, **{**choice(), "question": pb.ParetoSet()}, seed=3))
     assert race.spent.time < full.spent.time
     again = pb.Race.from_events([from_json(to_json(event)) for event in race.events])
-    assert again.chosen == race.chosen
+    assert again.status.chosen == race.status.chosen
 
 
 def test_no_run_is_longer_than_the_last_time_that_counts():
@@ -94,14 +94,14 @@ def test_no_run_is_longer_than_the_last_time_that_counts():
 
 def test_a_newcomer_is_compared_with_the_choice_alone():
     race = drive(race_of(("late", "bad", "worst"), **choice(EARLY), seed=1))
-    before = race.chosen
+    before = race.status.chosen
     race.add("early")
     jobs = race.ask()
     assert {job.algorithm for job in jobs} <= {"early", *before}
     for job in jobs:
         race.tell(solve(job))
     drive(race)
-    assert race.chosen == ("early",)
+    assert race.status.chosen == ("early",)
 
 
 def test_portfolios_and_regret():
@@ -111,7 +111,7 @@ def test_portfolios_and_regret():
             **choice(pb.preferences.between(), size=2),
         )
     )
-    assert both.chosen == ("early", "late")
+    assert both.status.chosen == ("early", "late")
     loose = drive(race_of(("early", "late", "bad"), **choice(EARLY, regret=0.5)))
     assert loose.ended == "resolved"
     assert loose.rounds == 1

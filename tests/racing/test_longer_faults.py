@@ -194,7 +194,7 @@ def test_a_question_that_asks_for_more_looks_at_every_instance_again():
     )
     race.extend(replace(QUESTION, certainty=0.99))
     assert not race.state.pool.next_cached
-    assert race.forecast is None
+    assert race.status.forecast is None
     assert all(standing.unsettled.instances is None for standing in race.verdicts())
 
 
@@ -220,7 +220,7 @@ def test_a_round_of_one_that_is_removed_decides_nothing_else():
             for job in race.ask():
                 race.tell(solve(job))
         race.add("worst")
-        while (jobs := race.ask()) and "worst" not in race.removed:
+        while (jobs := race.ask()) and "worst" not in race.status.removed:
             for job in (
                 job
                 for job in jobs
@@ -229,5 +229,5 @@ def test_a_round_of_one_that_is_removed_decides_nothing_else():
                 fails = job.algorithm == "worst"
                 lost = job.run([], [], until=0.0, status=Status.CRASHED)
                 race.tell(lost if fails else solve(job))
-        assert "worst" in race.removed
+        assert "worst" in race.status.removed
         check_invariants(race)

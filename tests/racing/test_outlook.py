@@ -94,7 +94,7 @@ def test_a_race_says_how_much_is_left_and_what_it_costs_to_know():
     assert "more instances" in str(status)
     assert "to settle" in str(race)
     done = drive(race_of(seed=1))
-    assert done.forecast is None or "to settle" not in str(done)
+    assert done.status.forecast is None or "to settle" not in str(done)
 
 
 @pytest.mark.parametrize(

@@ -69,13 +69,16 @@ def race(path, budget=None):
 @pytest.mark.slow
 def test_a_question_of_ones_own_is_raced_stored_resumed_and_reported(tmp_path):
     with race(tmp_path / "whole.db") as whole:
-        assert (whole.chosen, whole.ended) == (("good",), "resolved")
+        assert (whole.status.chosen, whole.ended) == (("good",), "resolved")
         decided = whole.status
     with race(tmp_path / "parts.db", pb.Budget(runs=24)) as part:
         assert part.ended == "budget of runs spent"
     with race(tmp_path / "parts.db") as resumed:
         assert resumed.question == LeaderAt(10.0, certainty=0.995)
-        assert (resumed.chosen, resumed.status.n_runs) == (whole.chosen, decided.n_runs)
+        assert (resumed.status.chosen, resumed.status.n_runs) == (
+            whole.status.chosen,
+            decided.n_runs,
+        )
         events = resumed.events
         assert sum(type(event).__name__ == "Extended" for event in events) == 1  # of the budget
         path = pb.report(resumed, tmp_path / "report.html")
@@ -84,7 +87,7 @@ def test_a_question_of_ones_own_is_raced_stored_resumed_and_reported(tmp_path):
         assert "the best at 10 is another one" in str(store.status())
     unknown = pb.Race.from_events(from_json(to_json(event)) for event in events)
     assert isinstance(unknown.question, UnknownQuestion)
-    assert unknown.chosen == ("good",)
+    assert unknown.status.chosen == ("good",)
     with pytest.raises(pb.DataError, match=r"a question of your own.*pass it again with question="):
         unknown.question.decide(unknown.state.view(), None, None)
 

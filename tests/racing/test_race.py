@@ -211,7 +211,7 @@ def test_it_finds_the_pareto_set_and_says_who_dominates():
         race_of(("early", "late", "good", "bad", "worst"), seed=1, question=question, budget=budget)
     )
     assert race.ended == "resolved"
-    assert race.resolved
+    assert race.status.resolved
     assert race.pareto == ("early", "good", "late")
     assert set(race.eliminated) == {"bad", "worst"}
     assert race.verdict("worst").kind == "dominated"
@@ -280,7 +280,7 @@ def test_a_newcomer_runs_on_cached_instances_first():
     used = list(race.runs.instances)
     before = race.spent.runs
     race.add("worst")
-    assert not race.resolved
+    assert not race.status.resolved
     assert race.verdict("worst").kind == "undecided"
     jobs = race.ask()
     assert {job.algorithm for job in jobs} == {"worst"}
@@ -315,7 +315,7 @@ def test_a_newcomer_on_trial_runs_once_before_its_first_batch(works, max_failure
     n_runs, race = drive_newcomer(works, max_failures)
     assert n_runs[: len(first_rounds)] == first_rounds
     if max_failures == 3 and not works:
-        assert "bad" in race.removed
+        assert "bad" in race.status.removed
         assert sum(n_runs) == 4
 
 
@@ -451,7 +451,7 @@ def test_an_algorithm_that_met_no_other_keeps_nothing_from_being_decided(recwarn
     assert race.posterior.diagnostics.trusted
     assert not [one for one in recwarn if issubclass(one.category, FitWarning)]
     drive(race)
-    assert race.resolved
+    assert race.status.resolved
 
 
 def test_a_newcomer_without_any_value_yet_waits_and_the_others_go_on():
@@ -573,7 +573,7 @@ def test_a_posterior_that_cannot_be_trusted_decides_nothing():
 
 def test_a_race_of_one_or_none_is_over():
     assert race_of(("good",)).ask() == ()
-    assert race_of(()).resolved
+    assert race_of(()).status.resolved
 
 
 @pytest.mark.parametrize(
@@ -792,7 +792,7 @@ def test_without_its_baseline_a_race_compares_nothing(names, by):
     for _ in range(2):
         assert race.ask() == ()
         assert race.ended == "baseline removed, so nothing is compared"
-        assert not race.resolved
+        assert not race.status.resolved
         assert race.events.count(race.events[-1]) == 1
     assert str(race.verdict("b")) == "b is undecided: baseline removed, so nothing is compared"
     assert "ended       baseline removed, so nothing is compared" in str(race)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import polarbear as pb
-from polarbear.racing.decisions import Shares
+from polarbear.inference.e_values import Shares
 from polarbear.racing.pool import Pool
 from polarbear.racing.questions.replacements import drop_replaceable
 from racers import fitted

@@ -210,3 +210,21 @@ def test_who_is_dropped_is_found_by_loops_as_well():
         n_heirs += len(heirs)
         n_returns += len(replaced_by.keys() - heirs.keys())
     assert min(n_heirs, n_returns) > 50
+
+
+def test_what_is_exactly_enough_is_enough():
+    one = PairEvidence.empty(1, (2, 2))
+    one.no_worse[0, 0, 1] = one.better[0, 1] = 4.5
+    one.no_worse[0, 1, 0] = -np.log1p(-CERTAINTY)
+    log_k = np.full((2, 2), 4.5)
+    shown = Shown.of([one], log_k, CERTAINTY, Shares(), None)
+    assert shown.replaces[0].tolist() == [[False, True], [False, False]]
+    assert shown.tied[0].tolist() == [[False, True], [True, False]]
+    assert shown.proof[0, 1] == 1
+    # So is a p-value, if the pair ran on all instances that were used.
+    one = PairEvidence.empty(1, (2, 2))
+    one.p_no_worse[0, 0, 1] = one.p_better[0, 1] = 0.25
+    one.instances[:], one.on_all_times[:] = 7, 7
+    for n_used, shows in ((7, True), (8, False)):
+        shown = Shown.of([one], np.zeros((2, 2)) + 1e-300, CERTAINTY, Shares(0.1, 0.25), n_used)
+        assert shown.replaces[0, 0, 1] == shows

@@ -249,7 +249,7 @@ def test_a_set_of_run_ids_is_a_set(changes):
 
 def test_a_set_of_run_ids_with_a_nameless_algorithm_is_refused():
     with pytest.raises(ValueError, match="without a name"):
-        RunIdSet.from_plain([["a"], ["x"], ["2"], []])
+        RunIdSet.from_plain([["a"], ["x", "y"], ["1", "2"], []])
     assert set(RunIdSet.from_plain([["a"], ["x"], ["1"], []])) == {RunId("a", "x", 0)}
 
 

@@ -65,7 +65,7 @@ def test_a_race_and_its_posterior_agree_after_every_round(seed, kind, focuses, *
         for job in jobs:
             race.tell(solve(job))
     assert check_agreement(race)
-    if kind is PerLook and race.resolved:
+    if kind is PerLook and race.status.resolved:
         assert not any(one.kind == "undecided" for one in race.verdicts())
 
 

@@ -167,9 +167,9 @@ def test_an_algorithm_that_failed_out_comes_back_with_its_failures_withdrawn():
         else:
             race.tell(job.run(TIMES, [1.0, 1.0]))
     race.ask()
-    assert race.removed == {"a"}
+    assert race.status.removed == ("a",)
     race.withdraw("a")
-    assert race.removed == frozenset()
+    assert race.status.removed == ()
     assert {job.algorithm for job in race.ask()} == {"a"}
 
 

@@ -45,7 +45,7 @@ def test_races_that_were_changed_on_the_way():
     budget = pb.Budget(runs=60, failures=1)
     changed = race_of(("early", "good", "bad"), fit=None, question=pb.ParetoSet(), budget=budget)
     drive(changed, fails=0.2)
-    assert changed.removed
+    assert changed.status.removed
     changed.add("late")
     changed.extend(pb.ParetoSet(certainty=0.9), budget=pb.Budget(runs=150))
     drive(changed)

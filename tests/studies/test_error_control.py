@@ -5,7 +5,7 @@ import pytest
 from error_control.run import CERTAINTY, count_errors, find_shown, list_settings, tally_costs
 
 import polarbear as pb
-from polarbear.racing.decisions import Shares
+from polarbear.inference.e_values import Shares
 
 SETTINGS = {one.name: one for one in list_settings()}
 

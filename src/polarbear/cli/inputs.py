@@ -20,6 +20,7 @@ from polarbear.errors import DataError
 
 if TYPE_CHECKING:
     from polarbear.racing.model import Model
+    from polarbear.racing.questions.question import Question
     from polarbear.racing.race import Race
 
 SourceKind = Literal["results", "posterior", "ratings", "selector", "store"]
@@ -213,7 +214,12 @@ def _choose_targets(runs: "polarbear.Runs", arguments: argparse.Namespace) -> An
 
 
 def get_model(arguments: argparse.Namespace) -> "Model":
-    """Return the model of ``fit``: as given, else of the question or of the race in a store."""
+    """Return the model of ``fit`` that the options, the question and the data of a command say."""
+    return get_question(arguments).model
+
+
+def get_question(arguments: argparse.Namespace) -> "Question":
+    """Return the question of a command, with its ``fit``: as given, else of a race in a store."""
     from polarbear.racing.model import Model
     from polarbear.racing.questions.stored import BY_NAME
 
@@ -232,7 +238,7 @@ def get_model(arguments: argparse.Namespace) -> "Model":
     over_time = getattr(arguments, "over_time", None)
     question = kind(over_time=over_time) if over_time else kind()
     fit = {**known, **question.fit_options, **given}
-    return replace(question, fit=fit).model
+    return replace(question, fit=fit)
 
 
 def load_posterior(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import polarbear
 from polarbear.cli.activity import activity
 from polarbear.cli.answers import print_answer
-from polarbear.cli.inputs import RESULT_OPTIONS, choose_times, get_model, load_runs
+from polarbear.cli.inputs import RESULT_OPTIONS, choose_times, get_model, get_question, load_runs
 from polarbear.cli.options import (
     INSTANCES_HELP,
     RESULTS_HELP,
@@ -94,10 +94,7 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
         raise DataError(f"--between asks for a choice, not for {arguments.question}: pass only one")
     else:
         given |= {"kind": "Choice", "preference": {"between": list(arguments.between)}}
-    # Options that are the default of fit are said too: a question may have another default.
-    model = get_model(arguments)
-    fit = {**model.fit_options(), "ties": model.ties, **model.rank_options()}
-    return replace(question_from_plain(given), fit=fit)
+    return replace(question_from_plain(given), fit=get_question(arguments).fit)
 
 
 def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":

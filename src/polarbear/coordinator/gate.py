@@ -26,12 +26,11 @@ from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError, StoreError
 from polarbear.inference.dominance import Floats
-from polarbear.inference.e_values import confidence_sequence, count_by_instance
+from polarbear.inference.e_values import Shares, confidence_sequence, count_by_instance
 from polarbear.inference.replacing import PairTables
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
 from polarbear.racing.codec import to_plain
-from polarbear.racing.decisions import Shares
 from polarbear.racing.ledger import Spent
 from polarbear.racing.questions.no_worse import (
     BASELINE_REMOVED,
@@ -53,7 +52,6 @@ Answer = Literal["pass", "fail", "undecided"]
 ANSWERS: Mapping[str, Answer] = {"passed": "pass", "failed": "fail", "undecided": "undecided"}
 ADVICE = "Is the last budget long enough for a first value, and does the pattern match its line?"
 NO_RUNS = RunCounts({}, {}, {}, {})
-EXIT_CODES: Mapping[Answer, int] = {"pass": 0, "fail": 1, "undecided": 2}
 
 
 @dataclass(frozen=True)
@@ -132,7 +130,7 @@ class Gate:
         >>> Gate(Verdict("new", "failed"), (), 0, Spent(), "resolved").exit_code
         1
         """
-        return EXIT_CODES[self.answer]
+        return ("pass", "fail", "undecided").index(self.answer)
 
     @property
     def guarantee(self) -> str:

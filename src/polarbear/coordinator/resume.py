@@ -75,7 +75,7 @@ def begin_or_resume(
             f"the race in {store.name} has a question of your own, {race.question.name}: pass the "
             "same question= again"
         )
-    known = {*race.pareto, *race.eliminated, *race.removed}
+    known = {verdict.algorithm for verdict in race.verdicts()}
     _require_solvers(race, setup, store.name)
     setup, identity = _compare_names(race, setup, store.name)
     for name in setup.solvers:
@@ -128,8 +128,7 @@ def _compare_names(race: Race, setup: Setup, where: str) -> tuple[Setup, Identif
             f"{'is' if len(missing) == 1 else 'are'} not among the instances: "
             f"{format_list(missing)}. "
             "Pass all instances of the race. To go on without one, withdraw its runs first: "
-            "polarbear forget "
-            "STORE --instance NAME"
+            "polarbear forget STORE --instance NAME"
         )
     changes = []
     if renamed:
@@ -185,17 +184,11 @@ def _compare_arguments(
     for name, (stored, given) in arguments.items():
         if stored != given:
             raise StoreError(
-                f"the race in {where} has {name} = {_abbreviate(stored)}, but the call has "
-                f"{_abbreviate(given)}: pass the same {name}, or another store"
+                f"the race in {where} has {name} = {stored!r:.60}, but the call has "
+                f"{given!r:.60}: pass the same {name}, or another store"
             )
     if differences := first.model.describe_differences(question.model):
         raise StoreError(
             f"the race in {where} was started with another model: {differences}. Pass a question "
             "with the same fit=, or another store"
         )
-
-
-def _abbreviate(value: object) -> str:
-    """Return the representation of a value in at most 60 characters."""
-    text = repr(value)
-    return text if len(text) < 60 else text[:57] + "..."

@@ -26,7 +26,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
@@ -184,6 +184,11 @@ def run_race(
     return started
 
 
+def format_now() -> str:
+    """Return the present date and time in UTC as text."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 class SolverRace(Race):
     """A race that runs its solvers itself, as :func:`race` returns it.
 
@@ -192,6 +197,8 @@ class SolverRace(Race):
     call :meth:`close`, so that others can open the store.
     """
 
+    _now = staticmethod(format_now)
+    _store: Store | None = None
     _shows_best = True  # whether a status has what to run now
     _warns = True  # of the first failed run of each algorithm
     _best: Best = ()  # what to run, as found last
@@ -272,29 +279,9 @@ class SolverRace(Race):
             self.record(identity)
         self._setup = setup
 
-    def remove(self, algorithm: str, why: str = "") -> None:
-        """Remove a solver from the race; its runs stay in the store."""
-        super().remove(algorithm, why)
-        self._save()
-
-    def withdraw(
-        self,
-        algorithm: str | None = None,
-        instance: str | None = None,
-        *,
-        pairs: Iterable[tuple[str, str]] | None = None,
-        why: str = "",
-        at: str = "",
-    ) -> int:
-        """Withdraw runs as :meth:`Race.withdraw`; :meth:`resume` replaces them."""
-        n_runs = super().withdraw(algorithm, instance, pairs=pairs, why=why, at=at or format_now())
-        self._save()
-        return n_runs
-
     def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
         """Change the question or the budget as :meth:`Race.extend`; :meth:`resume` goes on."""
         super().extend(question, budget and budget.resolve_deadline(time.time()))
-        self._save()
 
     # Running
 
@@ -335,14 +322,15 @@ class SolverRace(Race):
 
     def _next_jobs(self) -> tuple[Job, ...]:
         """Return the jobs that the race requests, after storing and reporting its new decisions."""
-        n_rounds, eliminated, removed = self.rounds, {*self.eliminated}, self.removed
+        n_rounds, members = self.rounds, self.state.members
+        eliminated, removed = {*members.eliminated}, {*members.removed}
         jobs = self.ask(time.time())
         self._rate()
         self._save()
-        news = [str(one) for name, one in self.eliminated.items() if name not in eliminated]
+        news = [str(one) for name, one in members.eliminated.items() if name not in eliminated]
         news += [
             f"{name} was removed: too many of its runs failed"
-            for name in sorted(self.removed - removed)
+            for name in sorted(members.removed.keys() - removed)
         ]
         is_decided = self.rounds > n_rounds
         if is_decided:
@@ -470,20 +458,13 @@ class SolverRace(Race):
                 under_way.pop(job.key, None)
 
 
-def format_now() -> str:
-    """Return the present date and time in UTC as text."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _make_watch(progress: bool | Watch | None, to: TextIO | None = None) -> Watch | None:
+def _make_watch(progress: bool | Watch | None) -> Watch | None:
     """Return the progress function: the given one, one that prints news, or None for silence."""
-    stream = sys.stderr if to is None else to
+    stream, n_rounds = sys.stderr, 0
     if callable(progress):
         return progress
     if progress is False or (progress is None and not stream.isatty()):
         return None
-
-    n_rounds = 0
 
     def write_news(status: RaceStatus) -> None:
         nonlocal n_rounds

@@ -98,7 +98,7 @@ class JudgedRace(SolverRace):
 
     def check_reference(self) -> None:
         """Raise an error if the reference was removed, because fitness is relative to it."""
-        if REFERENCE in self.removed:
+        if REFERENCE in self.state.members.removed:
             raise SolverError(
                 f"the reference was removed: {self.failures.get(REFERENCE, 'its runs failed')}. "
                 "Correct make_solver, the reference or the limits, and judge in a new folder"

@@ -20,7 +20,7 @@ times.
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ from scipy.special import betaln
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats
+
+HALF_ON_THE_WAY = 120
+"""The number of instances with which half of the error of a race is for proofs on the way."""
 
 
 class Outcomes(NamedTuple):
@@ -293,6 +296,31 @@ def multiplicity(rivals: int, later: int = 0) -> float:
         return max(1.0, later * (later + 1.0))
     kept = min(0.1, 1 / (rivals + 1))
     return later * (later + 1) / kept if later else rivals / (1 - kept)
+
+
+class Shares(NamedTuple):
+    """The shares of the error for looks on the way, and for the one test of this look.
+
+    Without a known end, all of it is for e-values, which may be looked at at any time. With one,
+    a part of it is for a test at the end, which needs fewer instances.
+    """
+
+    on_the_way: float = 1.0
+    now: float = 0.0
+
+    @classmethod
+    def at_end_of(cls, n: int, earlier_ends: int = 0) -> Self:
+        """Return the shares at the end of a race that had a list of ``n`` instances at its start.
+
+        With few instances hardly anything can be proven on the way, and most of the error is for
+        the test at the end; with many it is the other way round. Of the part for the end, nine
+        tenths are for the first one, and the rest is for further ones, if instances are added.
+
+        >>> print("{:.2f} {:.2f}".format(*Shares.at_end_of(12)))
+        0.09 0.82
+        """
+        on_the_way = n / (n + HALF_ON_THE_WAY)
+        return cls(on_the_way, (1 - on_the_way) / multiplicity(1, earlier_ends))
 
 
 def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple[Floats, Floats]:

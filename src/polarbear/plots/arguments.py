@@ -45,7 +45,7 @@ def get_cast(source: PosteriorSource, certainty: float = 0.95) -> Cast:
     if isinstance(source, Posterior):
         return Cast.of(source.algorithms, source.pareto(certainty))
     race = check_race(source)
-    names = [*race.pareto, *race.eliminated, *race.removed]
+    names = [verdict.algorithm for verdict in race.verdicts()]
     return Cast.of(names, race.pareto)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,8 +30,7 @@ from polarbear.plots.canvas import (
     set_time_axis,
     show_message,
 )
-from polarbear.racing.events import Told
-from polarbear.racing.extended_runs import sum_costs
+from polarbear.racing.ledger import Spent
 from polarbear.racing.race import Race
 
 
@@ -74,17 +74,14 @@ def allocation_data(source: Runs | Race, times: ArrayLike | None = None) -> Allo
     >>> bool(spent.time.sum() < allocation_data(runs).time.sum())
     True
     """
-    costs: dict[str, float] | None = None
+    costs: Mapping[str, Spent] | None = None
     if isinstance(source, Runs):
         runs, cast = source, Cast.of(source.algorithms)
         grid_times = grid.from_runs(runs) if times is None else grid.check_times(times)
     else:
-        source = check_race(source).in_memory()
-        state, cast = source.state, get_cast(source)
+        state, cast = check_race(source).state, get_cast(source)
         grid_times = grid.check_times(state.setup.times if times is None else times)
-        runs = source.runs
-        told = (event.run for event in source.events if isinstance(event, Told))
-        costs = sum_costs(told, state.ledger.extends, continues=state.setup.continues)
+        runs, costs = source.runs, state.ledger.spent_by
     n = len(cast.names)
     code = np.array([cast.names.index(name) for name in runs.algorithms], dtype=np.intp)
     algorithm_of_run = code[runs.algorithm]
@@ -104,7 +101,7 @@ def allocation_data(source: Runs | Race, times: ArrayLike | None = None) -> Allo
         runs=np.bincount(algorithm_of_run, minlength=n),
         time=np.bincount(algorithm_of_run, runs.until, minlength=n).astype(np.float64)
         if costs is None
-        else np.array([costs.get(name, 0.0) for name in cast.names]),
+        else np.array([costs.get(name, Spent()).time for name in cast.names]),
     )
 
 

@@ -1,1 +1,1 @@
-"""The race: which runs are made next, which algorithms are eliminated, and replays of runs."""
+"""The race: which runs are made next and which algorithms are eliminated."""

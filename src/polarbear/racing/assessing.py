@@ -10,9 +10,9 @@ from polarbear.data.instance_data import find_attribute
 from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings, rank
 from polarbear.errors import DataError, warn
+from polarbear.inference.e_values import Shares
 from polarbear.inference.verdicts import Verdict, compare_readings
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Shares
 from polarbear.racing.events import Added, Started
 from polarbear.racing.questions.pareto_set import check_question
 from polarbear.racing.questions.question import Question, View

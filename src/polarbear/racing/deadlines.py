@@ -1,6 +1,7 @@
 """Deadlines of a race: a duration, a time of day, a date and time, or a Unix time."""
 
 import re
+from contextlib import suppress
 from datetime import datetime, time, timedelta
 from math import isfinite
 from numbers import Real
@@ -72,20 +73,15 @@ def _parse_text(text: str, now: float) -> float:
     duration = parse_duration(text)
     if duration is not None:
         return now + duration
-    for parse in (
-        lambda: _find_next_occurrence(time.fromisoformat(text), now) if ":" in text[:3] else None,
-        lambda: datetime.fromisoformat(text).timestamp(),
-        lambda: parse_deadline(float(text), now),
-    ):
-        try:
-            moment = parse()
-        except DataError:
-            raise
-        except (ValueError, OverflowError):
-            continue
-        if moment is not None:
-            return moment
-    raise DataError(_EXPECTED, deadline=text)
+    try:
+        if ":" in text[:3]:
+            return _find_next_occurrence(time.fromisoformat(text), now)
+        with suppress(ValueError, OverflowError):
+            return datetime.fromisoformat(text).timestamp()
+        number = float(text)
+    except (ValueError, OverflowError):
+        raise DataError(_EXPECTED, deadline=text) from None
+    return parse_deadline(number, now)
 
 
 def _find_next_occurrence(clock: time, now: float) -> float:

@@ -1,16 +1,12 @@
 """The records of a decision: which algorithms leave, which pairs stay open, and what comes next."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, isfinite
 from typing import NamedTuple, Self
 
 from polarbear.data.names import natural_sort_key
-from polarbear.inference.e_values import multiplicity
 from polarbear.inference.verdicts import Verdict
-
-HALF_ON_THE_WAY = 120
-"""The number of instances with which half of the error of a race is for proofs on the way."""
 
 Pair = tuple[str, str]
 """Two algorithms, in their canonical order."""
@@ -34,38 +30,13 @@ class Open(NamedTuple):
     need: float = inf
 
     @classmethod
-    def list_all(cls, pairs: dict[Pair, int], needed: dict[Pair, float]) -> tuple[Self, ...]:
+    def list_all(cls, pairs: Mapping[Pair, int], needed: Mapping[Pair, float]) -> tuple[Self, ...]:
         """Return a record of each undecided pair, in canonical order.
 
         ``pairs``: its undecided times as bits; ``needed``: the instances it needs, where known.
         """
         ordered = sorted(pairs, key=lambda names: [natural_sort_key(name) for name in names])
         return tuple(cls(*names, pairs[names], needed.get(names, inf)) for names in ordered)
-
-
-class Shares(NamedTuple):
-    """The shares of the error for looks on the way, and for the one test of this look.
-
-    Without a known end, all of it is for e-values, which may be looked at at any time. With one,
-    a part of it is for a test at the end, which needs fewer instances.
-    """
-
-    on_the_way: float = 1.0
-    now: float = 0.0
-
-    @classmethod
-    def at_end_of(cls, n: int, earlier_ends: int = 0) -> Self:
-        """Return the shares at the end of a race that had a list of ``n`` instances at its start.
-
-        With few instances hardly anything can be proven on the way, and most of the error is for
-        the test at the end; with many it is the other way round. Of the part for the end, nine
-        tenths are for the first one, and the rest is for further ones, if instances are added.
-
-        >>> print("{:.2f} {:.2f}".format(*Shares.at_end_of(12)))
-        0.09 0.82
-        """
-        on_the_way = n / (n + HALF_ON_THE_WAY)
-        return cls(on_the_way, (1 - on_the_way) / multiplicity(1, earlier_ends))
 
 
 class Forecast(NamedTuple):

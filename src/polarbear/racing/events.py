@@ -7,7 +7,7 @@ its runs (``Told``, ``Imported``, ``Continued``, ``Superseded``, ``Hosted``, ``W
 
 Each line has the version of its format.
 
-- A new kind of event is a class here, in ``Event``, and a case in ``state.apply``.
+- A new kind of event is a subclass of ``Event`` here, and a case in ``state.apply``.
 - A new field of an event has a default, which lines without the field get.
 """
 
@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 from polarbear.data.run import Direction, Run, Status
 from polarbear.errors import DataError
@@ -32,8 +32,12 @@ MAX_REASON = 2000
 """The number of characters stored of the reason of a failure, and of the output of a run."""
 
 
+class Event:
+    """A fact of a race, from which its state follows; each kind is a record below."""
+
+
 @dataclass(frozen=True)
-class Started:
+class Started(Event):
     """Event: the race starts, with its times, seed, question, budget and model.
 
     ``endless``: instances are numbered without end. ``continues``: a run that is extended
@@ -52,7 +56,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Extended:
+class Extended(Event):
     """Event: the question or the budget of the race changes from now on."""
 
     question: Question
@@ -60,7 +64,7 @@ class Extended:
 
 
 @dataclass(frozen=True)
-class Identified:
+class Identified(Event):
     """Event: the fingerprints of instances and solvers, and the limits of their runs.
 
     The event has only what is new since the last one of its kind. ``aliases`` maps new names of
@@ -87,14 +91,14 @@ class Identified:
 
 
 @dataclass(frozen=True)
-class Offered:
+class Offered(Event):
     """Event: instances become available to the race."""
 
     instances: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Added:
+class Added(Event):
     """Event: an algorithm joins or returns, with limits on the number and the time of its runs.
 
     With ``trial``, its first run is made alone.
@@ -107,7 +111,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Removed:
+class Removed(Event):
     """Event: an algorithm is removed, and its runs affect no decision until it returns."""
 
     algorithm: str
@@ -115,7 +119,7 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Asked(Event):
     """Event: the race requests runs, which belong to a round."""
 
     jobs: tuple[Job, ...]
@@ -123,21 +127,21 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Told:
+class Told(Event):
     """Event: a run that the race requested has arrived."""
 
     run: Run
 
 
 @dataclass(frozen=True)
-class Imported:
+class Imported(Event):
     """Event: a run has arrived that the race did not request, such as an earlier one."""
 
     run: Run
 
 
 @dataclass(frozen=True)
-class Continued:
+class Continued(Event):
     """Event: the run imported next extends an earlier repetition of the same algorithm.
 
     A job has this fact in its field ``extends``. The event is for runs whose job is in another
@@ -149,7 +153,7 @@ class Continued:
 
 
 @dataclass(frozen=True)
-class Superseded:
+class Superseded(Event):
     """Event: a run is no longer used in decisions, because repetition ``by`` replaces it.
 
     For requested jobs the race derives this itself. The event is for runs whose job is lost.
@@ -160,7 +164,7 @@ class Superseded:
 
 
 @dataclass(frozen=True)
-class Hosted:
+class Hosted(Event):
     """Event: which worker process made these runs.
 
     ``details`` are its host, versions and platform, in the first event with this number.
@@ -172,7 +176,7 @@ class Hosted:
 
 
 @dataclass(frozen=True)
-class Withdrawn:
+class Withdrawn(Event):
     """Event: the runs so far of some pairs (algorithm, instance) are no longer used in decisions.
 
     They stay stored, and all decisions are made again without them. ``at`` is the date of the
@@ -186,7 +190,7 @@ class Withdrawn:
 
 
 @dataclass(frozen=True)
-class Failed:
+class Failed(Event):
     """Event: why a run failed or ended before its planned end, with the end of its output."""
 
     key: RunId
@@ -206,38 +210,19 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Ended:
+class Ended(Event):
     """Event: the race requests no further runs, as all pairs are decided or a limit is reached."""
 
     why: str
 
 
 @dataclass(frozen=True)
-class Decided:
+class Decided(Event):
     """Event: the decision after a round, from the runs of this round and of those before it."""
 
     round: int
     decision: Decision
 
-
-Event = (
-    Started
-    | Extended
-    | Identified
-    | Offered
-    | Added
-    | Removed
-    | Asked
-    | Told
-    | Imported
-    | Continued
-    | Superseded
-    | Hosted
-    | Withdrawn
-    | Failed
-    | Decided
-    | Ended
-)
 
 Report = Told | Failed | Hosted | Identified
 """Events with facts about runs; they do not reopen a race that has ended."""
@@ -245,7 +230,7 @@ Report = Told | Failed | Hosted | Identified
 NO_INSTANCES = "no instances left"
 """The reason for which a race ends when all of its instances are used."""
 
-KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in get_args(Event)}
+KINDS: Mapping[str, type[Event]] = {kind.__name__.lower(): kind for kind in Event.__subclasses__()}
 
 
 @contextmanager

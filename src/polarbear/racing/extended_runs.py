@@ -59,25 +59,3 @@ def effective_runs(runs: Iterable[Run], extends: Mapping[RunId, int]) -> Iterato
         counted = [run for run in parts[:-1] if run.status == Status.CUT] + parts[-1:]
         if counted:
             yield reduce(join, counted)._replace(repetition=original.repetition)
-
-
-def sum_costs(
-    runs: Iterable[Run], extends: Mapping[RunId, int], *, continues: bool
-) -> dict[str, float]:
-    """Return the total time of each algorithm's runs, in the order in which they arrived.
-
-    ``continues``: an extension costs what it adds to the earlier run, and not its whole length.
-
-    >>> short, long = Run("a", "x", [], [], 1.0), Run("a", "x", [], [], 4.0, 1)
-    >>> [sum_costs([short, long], {key_of(long): 0}, continues=c) for c in (True, False)]
-    [{'a': 4.0}, {'a': 5.0}]
-    """
-    costs: dict[str, float] = {}
-    ended: dict[RunId, float] = {}
-    for run in runs:
-        key = key_of(run)
-        original = key._replace(repetition=extends.get(key, key.repetition))
-        start = ended.get(original, 0.0) if continues else 0.0
-        costs[key.algorithm] = costs.get(key.algorithm, 0.0) + max(run.until - start, 0.0)
-        ended[original] = max(run.until, start)
-    return costs

@@ -26,8 +26,6 @@ MIN_FORECAST_DRAWS, MAX_FORECAST_DRAWS = 20, 200
 SHIFTS = (1.28, 0.0, -1.28)
 """What is added to each t for a forecast without a posterior: the quantiles of its error."""
 
-FORECAST_QUANTILES = (0.1, 0.5, 0.9)
-
 
 def count_more(t: Floats, n_instances: Floats, z: Floats | float) -> Floats:
     """Return how many more instances make a mean certain, by equation (1); infinite if t <= 0.
@@ -37,6 +35,15 @@ def count_more(t: Floats, n_instances: Floats, z: Floats | float) -> Floats:
     """
     total = np.where(t > 0, n_instances * (z / np.maximum(t, 1e-9)) ** 2, np.inf)
     return np.maximum(total - n_instances, 0.0)
+
+
+def errors_of_proof(log_k: Floats) -> Floats:
+    """Return of how many standard errors a mean is when a bet on it has about reached exp(log_k).
+
+    >>> errors_of_proof(np.log([20.0, 1e6])).round(2)
+    array([2.83, 5.44])
+    """
+    return np.sqrt(2 * (log_k + 1))
 
 
 class Routes(NamedTuple):
@@ -77,7 +84,7 @@ def forecast_pairs(
 def _find_quantiles(values: Floats) -> tuple[float, float, float]:
     """Return the 10 %, 50 % and 90 % quantiles of a forecast, whose values may be infinite."""
     ordered = np.sort(values)  # np.quantile makes nan of two infinities
-    low, middle, high = (float(ordered[round(q * (len(values) - 1))]) for q in FORECAST_QUANTILES)
+    low, middle, high = (float(ordered[round(q * (len(values) - 1))]) for q in (0.1, 0.5, 0.9))
     return low, middle, high
 
 
@@ -107,12 +114,9 @@ class Leads(NamedTuple):
         own = np.diagonal(covariance, axis1=1, axis2=2)
         variance = own[:, :, None] + own[:, None] - 2 * covariance
         weight = np.repeat(rankings.weight, np.diff(rankings.offset))  # 1 for each instance
-        counts = np.array(
-            [
-                np.bincount(rankings.algorithm[known], weight[known], minlength=n)
-                for known in rankings.position[at] != UNKNOWN
-            ]
-        )
+        known = rankings.position[at] != UNKNOWN
+        rows = [np.bincount(rankings.algorithm[k], weight[k], minlength=n) for k in known]
+        counts = np.array(rows)
         counts = counts if weights is None else counts.min(axis=0, keepdims=True)
         return cls(
             utilities=draws,

@@ -60,12 +60,8 @@ class IncrementalRankings:
         self._ranked: Rankings | None = None
         self._names: frozenset[str] = frozenset()
         self._stale: set[str] = set()  # instances with withdrawn runs, to be ranked again
-        self._load: LoadRuns = lambda _: ()
+        self.load: LoadRuns = lambda _: ()  # the runs that were added as `in_store`
         self._stored: set[str] = set()  # instances with runs that are not loaded
-
-    def use_store(self, load: LoadRuns) -> None:
-        """Set the function that loads runs which were added as ``in_store``."""
-        self._load = load
 
     def add(self, run: Run, round_: int, *, in_store: bool = False) -> None:
         """Add a run that decisions use from a round on; one in the store is loaded when needed."""
@@ -126,7 +122,7 @@ class IncrementalRankings:
         """Load the stored runs on some instances."""
         missing = sorted(touched & self._stored)
         for low in range(0, len(missing), MAX_LOADED_INSTANCES):
-            for run in self._load(missing[low : low + MAX_LOADED_INSTANCES]):
+            for run in self.load(missing[low : low + MAX_LOADED_INSTANCES]):
                 self._runs_on.setdefault(run.instance, []).append(self._encode(run))
         self._stored.difference_update(missing)
 

@@ -5,17 +5,10 @@ from collections.abc import Iterable, Iterator, MutableSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
-import numpy as np
-
 from polarbear.data.run import FAILED, EncodedRun, Run
-from polarbear.racing.events import Failed, Hosted
-from polarbear.racing.failures import Reasons, add_failure, withdraw_failures
+from polarbear.racing.events import Hosted
+from polarbear.racing.failures import Reasons, withdraw_failures
 from polarbear.racing.jobs import Job, RunId, key_of
-
-
-def has_value(run: Run) -> bool:
-    """Return whether a run reported a value."""
-    return np.size(run.time) > 0
 
 
 class Spent(NamedTuple):
@@ -55,10 +48,6 @@ class TrialRuns(NamedTuple):
 
     n_runs: int = 0
     passed: bool = False
-
-    def after(self, success: bool) -> "TrialRuns":
-        """Return the trial after one more run."""
-        return TrialRuns(self.n_runs + 1, self.passed or success)
 
     def choose_batch(self, first_batch: int, max_failures: int | None) -> int:
         """Return how many runs to make in the next round."""
@@ -150,7 +139,7 @@ class Ledger:
     n_runs: Counter[str] = field(default_factory=Counter)  # by algorithm, without withdrawn runs
     failed: RunIdSet = field(default_factory=RunIdSet)  # by their status, or with a reason
     reasons: Reasons = field(default_factory=dict)  # why runs failed, by algorithm
-    spent: Spent = field(default_factory=Spent)  # requested runs that arrived
+    spent_by: dict[str, Spent] = field(default_factory=dict)  # requested runs that arrived
     requested: Spent = field(default_factory=Spent)  # all requested runs, on which limits are set
     requested_by: dict[str, Spent] = field(default_factory=dict)  # the same by algorithm
     ever_requested: RunIdSet = field(default_factory=RunIdSet)  # including cancelled runs
@@ -163,15 +152,18 @@ class Ledger:
         """Charge a requested run."""
         self.ever_requested.add(job.key)
         self.requested = self.requested.plus(cost)
-        self.requested_by[job.algorithm] = self.spent_by(job.algorithm).plus(cost)
+        by = self.requested_by.get(job.algorithm, Spent())
+        self.requested_by[job.algorithm] = by.plus(cost)
 
     def correct(self, difference: float) -> None:
         """Correct the charge of a run by the difference to the time that it took."""
         self.requested = self.requested.plus(difference, runs=0)
 
-    def spent_by(self, algorithm: str) -> Spent:
-        """Return what was requested of one algorithm."""
-        return self.requested_by.get(algorithm, Spent())
+    @property
+    def spent(self) -> Spent:
+        """The requested runs that arrived."""
+        runs, times = zip(*self.spent_by.values(), strict=True) if self.spent_by else ((), ())
+        return Spent(sum(runs), sum(times, 0.0))
 
     def receive(self, run: Run, charged_from: float) -> None:
         """Add a run that has arrived, unless one with its id has."""
@@ -181,7 +173,8 @@ class Ledger:
         self.arrived.add(key)
         self.n_runs[key.algorithm] += 1
         if key in self.ever_requested:
-            self.spent = self.spent.plus(run.until - charged_from)
+            spent = self.spent_by.get(key.algorithm, Spent())
+            self.spent_by[key.algorithm] = spent.plus(run.until - charged_from)
         if run.status in FAILED:
             self.failed.add(key)
 
@@ -212,11 +205,6 @@ class Ledger:
         if number is not None:
             return Hosted(number, tuple(runs))
         return Hosted(len(self.workers) + 1, tuple(runs), dict(worker))
-
-    def fail(self, event: Failed) -> None:
-        """Add the reason why a run failed."""
-        add_failure(self.reasons, event)
-        self.failed.add(event.key)
 
     def withdraw(self, pairs: set[tuple[str, str]]) -> None:
         """Exclude the runs so far of pairs (algorithm, instance)."""

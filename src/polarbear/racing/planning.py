@@ -30,9 +30,6 @@ class PlannedRun(NamedTuple):
     before: float = 0.0
 
 
-CANDIDATE_LIMITS = "limits of candidates"
-
-
 def plan(state: State) -> Asked | str:
     """Return the runs of the next round, or the reason why the race requests none.
 
@@ -51,7 +48,7 @@ def plan(state: State) -> Asked | str:
         if not isinstance(asked, _Exhausted):
             return asked
         names.remove(asked.algorithm)
-    return CANDIDATE_LIMITS
+    return "limits of candidates"
 
 
 class _Exhausted(NamedTuple):
@@ -66,22 +63,18 @@ def plan_retries(state: State, failed: Collection[RunId] = ()) -> Asked | None:
     ``failed``: runs that failed as well, but have not been told.
     """
     pending = state.progress.pending.get(state.progress.current, {})
-    again = {
-        key: run
-        for key, run in pending.items()
-        if (run.failed or key in failed)
-        and _count_attempts(state, key) < state.setup.budget.retries
-    }
-    runs = [
+    retries, extends = state.setup.budget.retries, state.ledger.extends
+    again = [
         PlannedRun(
-            _next_key(state, *key[:2], key.repetition + 1),
-            run.horizon,
-            state.ledger.extends.get(key),
-            run.before,
+            key=_next_key(state, *key[:2], key.repetition + 1),
+            horizon=run.horizon,
+            extends=extends.get(key),
+            before=run.before,
         )
-        for key, run in again.items()
+        for key, run in pending.items()
+        if (run.failed or key in failed) and _count_attempts(state, key) < retries
     ]
-    runs = _by_instance(state, runs)
+    runs = _by_instance(state, again)
     asked = _cut_to_limits(state, runs, state.progress.current) if runs else None
     return asked if isinstance(asked, Asked) else None
 
@@ -239,10 +232,8 @@ def _cut_to_limits(
     for _, group in groupby(planned, key=lambda run: run.key.instance):
         runs = list(group)
         for run in runs:
-            name, cost = (
-                run.key.algorithm,
-                run.horizon - state.charged_from(run.extends, run.before),
-            )
+            name = run.key.algorithm
+            cost = run.horizon - state.charged_from(run.extends, run.before)
             requested = requested.plus(cost)
             requested_by[name] = requested_by.get(name, Spent()).plus(cost)
             if not state.members.limits.get(name, Limit()).allows(requested_by[name]):

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from polarbear.data.run import Status
-from polarbear.racing.decisions import Shares
+from polarbear.inference.e_values import Shares
 from polarbear.racing.jobs import RunId, derive_seed
 
 

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from polarbear.data.run import FAILED, Run, Status
+from polarbear.data.run import FAILED, Status
 from polarbear.racing.events import Identified
 from polarbear.racing.jobs import Job, RunId
-from polarbear.racing.ledger import has_value
 
 
 class PendingRun(NamedTuple):
@@ -27,10 +26,6 @@ class PendingRun(NamedTuple):
     def failed(self) -> bool:
         """Whether the run has arrived, and failed."""
         return self.status in FAILED
-
-    def arrive(self, run: Run) -> "PendingRun":
-        """Return the pending run with its result."""
-        return self._replace(until=run.until, status=run.status, has_value=has_value(run))
 
 
 class DecisionInput(NamedTuple):

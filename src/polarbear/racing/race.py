@@ -13,7 +13,7 @@ not it was interrupted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
@@ -33,7 +33,7 @@ from polarbear.inference.fit import fit as default_fit
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Decision, Forecast
+from polarbear.racing.decisions import Decision
 from polarbear.racing.events import (
     Added,
     Asked,
@@ -109,6 +109,7 @@ class Race:
     """
 
     _continues = False  # a run that is extended is repeated from its start
+    _now: Callable[[], str] = str  # a race has no clock, but one that makes its runs has
 
     def __init__(
         self,
@@ -294,6 +295,7 @@ class Race:
         if name in self._state.members.removed:
             raise DataError(f"{name!r} is not racing: it was removed already")
         self._record(Removed(name, why))
+        self._save()
 
     def offer(self, instances: Iterable[str]) -> None:
         """Add instances to those from which the race draws.
@@ -311,8 +313,6 @@ class Race:
 
     def record(self, note: Identified | Hosted | Failed) -> None:
         """Record an event that affects no decision: a fingerprint, a worker process, or a failure.
-
-        No decision depends on such a note.
 
         >>> race = Race(["a", "b"], [1], direction="minimize")
         >>> race.record(Identified())
@@ -381,7 +381,8 @@ class Race:
         dropped = (instance,) if is_alone and instance and instance not in pool.dropped else ()
         if withdrawn or dropped:
             self._posterior = None
-            self._record(Withdrawn(tuple(sorted(withdrawn)), why, at, dropped))
+            self._record(Withdrawn(tuple(sorted(withdrawn)), why, at or self._now(), dropped))
+            self._save()
         return n_before - self.n_runs
 
     def extend(self, question: Question | None = None, budget: Budget | None = None) -> None:
@@ -404,6 +405,7 @@ class Race:
         limits = state.setup.budget if budget is None else check_budget(budget)
         asked = check_storable(asked.at(state.setup.times, state.setup.clock))
         self._record(Extended(asked, limits))
+        self._save()
 
     # Reading the race
 
@@ -473,24 +475,9 @@ class Race:
         return self._state.members.present()
 
     @property
-    def chosen(self) -> tuple[str, ...]:
-        """The algorithms chosen at the last decision, if the question is a choice; else none."""
-        return self.status.chosen
-
-    @property
     def eliminated(self) -> dict[str, Verdict]:
         """The verdicts about eliminated algorithms, in order: by which rival, how certainly."""
         return dict(self._state.members.eliminated)
-
-    @property
-    def removed(self) -> frozenset[str]:
-        """The algorithms that were removed from the race."""
-        return frozenset(self._state.members.removed)
-
-    @property
-    def resolved(self) -> bool:
-        """Whether the relation of each pair of algorithms is decided with sufficient certainty."""
-        return self._state.resolved
 
     @property
     def ended(self) -> str | None:
@@ -506,11 +493,6 @@ class Race:
     def failures(self) -> dict[str, str]:
         """The reasons why runs of each algorithm failed, with numbers of runs and instances."""
         return dict(self.status.runs.why)
-
-    @property
-    def forecast(self) -> Forecast | None:
-        """The forecast of further instances and runs, with an interval; None without a forecast."""
-        return self._state.pairs.forecast
 
     @property
     def rounds(self) -> int:
@@ -619,6 +601,9 @@ class Race:
             self._ranked_runs.withdraw(event.pairs)
         apply(self._state, event)
         self._events.append(event)
+
+    def _save(self) -> None:
+        """Store the new events, in a race that has a store."""
 
     def _find_algorithm(self, algorithm: str) -> str:
         """Return an algorithm's name; raise an error if it is not in this race."""

@@ -57,27 +57,24 @@ class StoredRuns(NamedTuple):
     snapshot: bytes | None = None
 
     def restore(self, started: Started, rankings: IncrementalRankings) -> State:
-        """Return the state of a race at the snapshot, or at its start, and restore its rankings."""
-        rankings.use_store(self.load)
+        """Return the state of a race at the snapshot, or at its start, and restore its rankings.
+
+        Raises an error if the bytes are not a snapshot of such a race.
+        """
+        rankings.load = self.load
+        state = start_state(started)
         if self.snapshot is None:
-            return start_state(started)
-        return decode_snapshot(self.snapshot, started, rankings)
-
-
-def decode_snapshot(data: bytes, started: Started, rankings: IncrementalRankings) -> State:
-    """Return the state, and restore the rankings of the race with this first event in place.
-
-    Raises an error if the bytes are not a snapshot of such a race.
-    """
-    plain, arrays = read_arrays(BytesIO(data), KIND, VERSION)
-    state = start_state(started)
-    for name, kind in get_type_hints(State).items():
-        setattr(state, name, from_plain(kind, plain["state"][name]))
-    pool = state.pool
-    pool.used = {name: place for place, name in enumerate(pool.order)}
-    pool.observed_until = plain["observed"]
-    times = (time for on in pool.observed_until.values() for time in on.values())
-    if list(pool.observed_until) != pool.order or not {*map(type, times)} <= {float}:
-        raise ValueError("it is not said until when each algorithm was observed on each instance")
-    rankings.restore(plain["rankings"], arrays, pool.order)
-    return state
+            return state
+        plain, arrays = read_arrays(BytesIO(self.snapshot), KIND, VERSION)
+        for name, kind in get_type_hints(State).items():
+            setattr(state, name, from_plain(kind, plain["state"][name]))
+        pool = state.pool
+        pool.used = {name: place for place, name in enumerate(pool.order)}
+        pool.observed_until = plain["observed"]
+        times = (time for on in pool.observed_until.values() for time in on.values())
+        if list(pool.observed_until) != pool.order or not {*map(type, times)} <= {float}:
+            raise ValueError(
+                "it is not said until when each algorithm was observed on each instance"
+            )
+        rankings.restore(plain["rankings"], arrays, pool.order)
+        return state

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
+import numpy as np
+
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Run, Status
 from polarbear.inference.verdicts import Unsettled, Verdict
@@ -37,8 +39,9 @@ from polarbear.racing.events import (
     Withdrawn,
 )
 from polarbear.racing.extended_runs import map_extensions
+from polarbear.racing.failures import add_failure
 from polarbear.racing.jobs import Job, RunId, key_of
-from polarbear.racing.ledger import Ledger, Limit, TrialRuns
+from polarbear.racing.ledger import Ledger, Limit, Spent, TrialRuns
 from polarbear.racing.pool import Pool
 from polarbear.racing.progress import DecisionInput, PendingRun, Progress
 from polarbear.racing.questions.question import Entries, Question, View
@@ -83,7 +86,7 @@ class Members:
         self.failures[algorithm] += failed
         trial = self.on_trial.pop(algorithm, None)
         if trial is not None and trial.n_runs + 1 < first_batch:
-            self.on_trial[algorithm] = trial.after(success)
+            self.on_trial[algorithm] = TrialRuns(trial.n_runs + 1, trial.passed or success)
 
     def find_orphans(self, decision: Decision) -> list[str]:
         """Return the eliminated algorithms whose rival leaves by a decision."""
@@ -168,11 +171,11 @@ class State:
     """The state of a race: setup, members, pairs, pool, ledger and progress."""
 
     setup: Started
-    members: Members
     pairs: OpenPairs
-    pool: Pool
-    ledger: Ledger
-    progress: Progress
+    members: Members = field(default_factory=Members)
+    pool: Pool = field(default_factory=Pool)
+    ledger: Ledger = field(default_factory=Ledger)
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def left(self) -> int | None:
@@ -231,7 +234,8 @@ class State:
     def has_reached_limit(self, algorithm: str) -> bool:
         """Return whether an algorithm's own limits allow no further run, however short."""
         limit = self.members.limits.get(algorithm, Limit())
-        return not limit.allows(self.ledger.spent_by(algorithm).plus(self.setup.times[0]))
+        requested = self.ledger.requested_by.get(algorithm, Spent())
+        return not limit.allows(requested.plus(self.setup.times[0]))
 
     def charged_from(self, extends: int | None, before: float) -> float:
         """Return the time from which a run is charged, observed ``before`` until that time."""
@@ -240,15 +244,7 @@ class State:
 
 def start_state(event: Started) -> State:
     """Return the state of a race that has just started."""
-    pairs = OpenPairs(event.budget.batch[0])
-    return State(
-        setup=event,
-        members=Members(),
-        pairs=pairs,
-        pool=Pool(),
-        ledger=Ledger(),
-        progress=Progress(),
-    )
+    return State(event, OpenPairs(event.budget.batch[0]))
 
 
 def apply(state: State, event: Event) -> None:
@@ -296,8 +292,9 @@ def apply(state: State, event: Event) -> None:
                 ledger.workers[tuple(details.items())] = worker
         case Withdrawn():
             _withdraw(state, event)
-        case Failed():
-            ledger.fail(event)
+        case Failed(key):
+            add_failure(ledger.reasons, event)
+            ledger.failed.add(key)
         case Ended(why):
             progress.ended = why
         case Decided():
@@ -393,7 +390,8 @@ def _receive(state: State, run: Run) -> None:
     ledger.receive(run, state.charged_from(ledger.extends.get(key), before))
     state.progress.wanted.pop(key, None)
     if key in pending:
-        pending[key] = pending[key].arrive(run)
+        result = {"until": run.until, "status": run.status, "has_value": np.size(run.time) > 0}
+        pending[key] = pending[key]._replace(**result)
     elif key not in ledger.superseded:
         state.pool.use(run.instance)
         state.pool.observe(key, run.until, run.status)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -150,7 +150,7 @@ class RaceStatus:
     news: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, state: State, news: Sequence[str] = ()) -> Self:
+    def of(cls, state: State) -> Self:
         """Return the status of a race from its state."""
         members, ledger, progress = state.members, state.ledger, state.progress
         pending = (run for round_ in progress.pending.values() for run in round_.values())
@@ -177,7 +177,6 @@ class RaceStatus:
             requested=ledger.requested,
             forecast=state.pairs.forecast,
             ended=progress.ended,
-            news=tuple(news),
         )
 
     def with_best(self, posterior: Posterior | None) -> Self:
@@ -253,10 +252,8 @@ class RaceStatus:
         n, n_racing = len(self.verdicts), len(self.pareto)
         verb = "remain" if self.ended else "still race"
         remaining = "" if n == n_racing else f"{n_racing:,} of {n:,} {verb}, "
-        pairs, rounds = (
-            format_count(self.counts.open_pairs, "pair"),
-            format_count(self.counts.rounds, "round"),
-        )
+        pairs = format_count(self.counts.open_pairs, "pair")
+        rounds = format_count(self.counts.rounds, "round")
         progress = "resolved" if self.resolved else f"{remaining}{pairs} open"
         head = f"race of {format_count(n, 'algorithm')} after {rounds}, {progress}"
         return "\n".join([head, *(f"  {label:<11} {fact}" for label, fact in self._list_facts())])
@@ -284,10 +281,8 @@ class RaceStatus:
         yield "error", self.setup.question.describe()
         yield "spent", self.describe_spent()
         if self.counts.withdrawn:
-            yield (
-                "withdrawn",
-                f"{format_count(self.counts.withdrawn, 'run')}, which are not counted",
-            )
+            number = format_count(self.counts.withdrawn, "run")
+            yield "withdrawn", f"{number}, which are not counted"
         if self.describe_forecast():
             yield "to settle", self.describe_forecast()
         if self.ended:

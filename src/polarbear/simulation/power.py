@@ -26,10 +26,9 @@ from polarbear._text import (
 )
 from polarbear.data.grid import check_times
 from polarbear.errors import DataError
-from polarbear.inference.e_values import multiplicity
+from polarbear.inference.e_values import Shares, multiplicity
 from polarbear.inference.replacing import Duels, DuelTally, PairEvidence, find_stretches, weigh
 from polarbear.racing.budget import Budget
-from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.pareto_set import ParetoSet, check_question
 from polarbear.racing.questions.question import Question
 from polarbear.racing.questions.replacements import Shown

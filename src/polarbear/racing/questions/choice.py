@@ -18,10 +18,10 @@ import numpy as np
 from polarbear.errors import DataError
 from polarbear.inference.dominance import equivalence_margin
 from polarbear.inference.e_values import preference_evidence
-from polarbear.inference.verdicts import Kind, Verdict
+from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import check_fields, is_between, is_margin, is_whole_number
 from polarbear.racing.decisions import Decision, Forecast, Open, Pair, pair
-from polarbear.racing.forecast import Leads, Routes, count_more, forecast_pairs
+from polarbear.racing.forecast import Leads, Routes, count_more, errors_of_proof, forecast_pairs
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.selection.preferences import Linear, Weights
 
@@ -160,6 +160,8 @@ class Choice(Question):
         behind = [(names[i], names[j]) for i, j in np.argwhere(open_).tolist()]
         forecast, needed = self._forecast(posterior, rankings, behind, log_k)
         chosen = [name for k, name in enumerate(names) if choice.chosen[k]]
+        kinds = np.where(choice.chosen, "chosen", "not chosen")
+        kinds[open_.any(axis=0) | open_.any(axis=1)] = "undecided"
         # Algorithms that have not run yet are compared with the chosen ones.
         behind += [(one, name) for name in view.members if name not in names for one in chosen]
         bits = self.asked_times(len(view.times))
@@ -167,7 +169,7 @@ class Choice(Question):
         return Decision(
             Open.list_all(pairs, needed),
             view.budget.batch_after(len(rankings.instances)),
-            verdicts=tuple(_derive_verdicts(names, open_, choice.chosen)),
+            verdicts=tuple(map(Verdict, names, kinds.tolist())),
             chosen=tuple(chosen),
             forecast=forecast,
         )
@@ -182,7 +184,7 @@ class Choice(Question):
         leads = Leads.of(posterior, rankings, np.array(self.preference.values))  # pyright: ignore
         if leads is None:
             return None, {}
-        z, margin = np.sqrt(2 * (log_k + 1)), equivalence_margin(self.epsilon)
+        z, margin = errors_of_proof(log_k), equivalence_margin(self.epsilon)
         settled = (
             count_more(((lead + margin) / leads.spread)[0], leads.instances[0], z)
             for lead in leads.each()
@@ -227,13 +229,3 @@ def error_of_look(error: float, n_instances: int) -> float:
     """
     doublings = max(1.0, log2(n_instances))
     return error / (doublings * (doublings + 1))
-
-
-def _derive_verdicts(names: Sequence[str], open_: Bools, chosen: Bools) -> list[Verdict]:
-    """Return the verdict about each algorithm: chosen, not chosen, or undecided."""
-    verdicts: list[Verdict] = []
-    for k, name in enumerate(names):
-        kind: Kind = "chosen" if chosen[k] else "not chosen"
-        is_open = open_[k].any() or open_[:, k].any()
-        verdicts.append(Verdict(name, "undecided" if is_open else kind))
-    return verdicts

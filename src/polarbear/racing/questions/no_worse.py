@@ -16,10 +16,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
+from scipy.special import bdtr
 
 from polarbear._text import escape_text
 from polarbear.data.names import suggest_name
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import (
     PairEvidence,
     PairTables,
@@ -28,7 +29,7 @@ from polarbear.inference.replacing import (
 )
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget, check_fields, check_width, is_between
-from polarbear.racing.decisions import Decision, Open, Pair, Shares, pair
+from polarbear.racing.decisions import Decision, Open, Pair, pair
 from polarbear.racing.questions.question import PosteriorUse, Question, View
 from polarbear.racing.questions.replacements import Shown, mark_times
 
@@ -194,9 +195,7 @@ def find_provable(question: NoWorse, n: int, shares: Shares) -> tuple[float | No
     counts = [np.stack([n - wins, wins], axis=1)]
     kinds = np.array(judge(question, PairTables.of_wins(n), counts, shares))
     # The binomial distribution, without scipy.stats: half of the time to load a race was its.
-    choices = -np.log(n + 1) - betaln(n - wins + 1, wins + 1)
-    by_wins = choices + xlogy(wins, share[:, None]) + xlog1py(n - wins, -share[:, None])
-    chance = np.exp(by_wins.T)
+    chance = np.diff(bdtr(wins[:, None], n, share), axis=0, prepend=0.0)
     enough = [share[chance[kinds == kind].sum(axis=0) >= POWER] for kind in ("passed", "failed")]
     passing, failing = (one.tolist() for one in enough)
     return min(passing, default=None), max(failing, default=None)

@@ -126,11 +126,7 @@ class PaperParetoSet(Question):
     @property
     def guarantee(self) -> str:
         """Two sentences on the error probability that follows from the certainty."""
-        text = self.describe()
-        return (
-            f"{text[0].upper()}{text[1:]}. Looking again after every round makes errors more "
-            "frequent."
-        )
+        return f"{super().guarantee} Looking again after every round makes errors more frequent."
 
     def describe_test(self) -> str:
         """Return a sentence on how the race decides, for the methods section of a paper."""
@@ -143,8 +139,7 @@ class PaperParetoSet(Question):
     def decide(self, view: View, rankings: Rankings, posterior: Posterior | None) -> Decision:
         """Return eliminations and undecided pairs; none without a trusted posterior."""
         if posterior is None:
-            batch = view.budget.next_batch(view.batch, 0, 0)
-            return Decision(Open.list_all(dict(view.open), {}), batch)
+            return replace(view.unchanged(), batch=view.budget.next_batch(view.batch, 0, 0))
         claims, open_at = self._find_claims(view, posterior)
         verdicts = tuple(derive_verdicts(claims, self.epsilon))
         names = tuple(one.algorithm for one in verdicts)
@@ -196,7 +191,10 @@ class PaperParetoSet(Question):
     def read_posterior(self, posterior: Posterior) -> Findings:
         """Return what a posterior says of all algorithms, by the paper's dominance."""
         return posterior.paper_verdict(
-            self.certainty, self.epsilon, elimination=self.elimination, resolution=self.resolution
+            self.certainty,
+            self.epsilon,
+            elimination=self.elimination,
+            resolution=self.resolution,
         )
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
@@ -210,32 +208,27 @@ class PaperParetoSet(Question):
         rows = np.ix_(columns, columns)
         ahead = posterior.prob_better()[:, rows[0], rows[1]]
         alike = posterior.prob_equivalent(epsilon=self.epsilon)[:, rows[0], rows[1]]
-        is_worth = is_undominated_in_draws(posterior.utilities[..., columns], ahead)
-        beats, sure = self._find_dominance(posterior, self.certainty)[rows], ahead.min(axis=0)
+        undominated = is_undominated_in_draws(posterior.utilities[..., columns], ahead)
+        sure = ahead.min(axis=0)
+        beats = dominates(ahead, sure, self.certainty, "pointwise")
+        # Joint dominance implies pointwise dominance, which is cheaper to compute.
         if self.elimination == "joint" and beats.any():
-            sure = posterior.prob_dominates()[rows]
+            jointly = posterior.prob_dominates()[rows]
+            beats = jointly >= self.certainty
+            sure = jointly if beats.any() else sure
         claims = Claims.from_probabilities(
             names,
             posterior.times,
             posterior.clock,
             ahead=ahead,
             alike=alike,
-            prob_in_pareto=is_worth.mean(axis=0),
+            prob_in_pareto=undominated.mean(axis=0),
             beats=beats,
             sure=sure,
             certainty=self.certainty,
             resolution=self.resolution,
         )
         return claims, ~is_resolved(ahead, alike, self.certainty, resolution=self.resolution)
-
-    def _find_dominance(self, posterior: Posterior, certainty: float) -> Bools:
-        """Return a matrix: true where row dominates column, by the posterior alone."""
-        ahead = posterior.prob_better()
-        is_dominant = dominates(ahead, ahead.min(axis=0), certainty, "pointwise")
-        # Joint dominance implies pointwise dominance, which is cheaper to compute.
-        if self.elimination == "joint" and is_dominant.any():
-            is_dominant = posterior.prob_dominates() >= certainty
-        return is_dominant
 
 
 def find_open_pairs(

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from polarbear.inference.e_values import multiplicity
+from polarbear.inference.e_values import Shares, multiplicity
 from polarbear.racing.budget import Budget, check_fields, is_between
-from polarbear.racing.decisions import Decision, Open, Pair, Shares, all_pairs
+from polarbear.racing.decisions import Decision, Open, Pair, all_pairs
 from polarbear.racing.model import FitOptions, Model
 
 if TYPE_CHECKING:
@@ -145,11 +145,7 @@ class Question:
         """
         return type(self) is type(before) and self.certainty <= before.certainty
 
-    def find_obstacle(
-        self,
-        members: Collection[str],  # noqa: ARG002
-        removed: Collection[str],  # noqa: ARG002
-    ) -> str | None:
+    def find_obstacle(self, members: Collection[str], removed: Collection[str]) -> str | None:  # noqa: ARG002
         """Return why nothing can be decided with these members; None if something can."""
         return None
 
@@ -250,6 +246,6 @@ class View:
         is_plain = plain and self.heaviest is None
         return self.error_shares if is_plain or not self.error_shares.on_the_way else Shares()
 
-    def unchanged(self, problems: tuple[str, ...] = ()) -> Decision:
+    def unchanged(self) -> Decision:
         """Return the decision that changes nothing."""
-        return Decision(Open.list_all(dict(self.open), {}), self.batch, problems=problems)
+        return Decision(Open.list_all(self.open, {}), self.batch)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import LIKELY_Z, PairEvidence
-from polarbear.racing.decisions import Shares
-from polarbear.racing.forecast import Routes, count_more
+from polarbear.racing.forecast import Routes, count_more, errors_of_proof
 
 if TYPE_CHECKING:
     from polarbear.inference.dominance import Bools, Floats
@@ -97,17 +97,16 @@ class Shown:
     def find_routes(self, shift: float) -> Routes:
         """Return how many more instances each pair takes, in the class that takes the most.
 
-        A bet on a mean of t standard errors has reached K when t is about sqrt(2 (ln K + 1)).
-        ``shift`` is added to each t.
+        ``shift`` is added to the standard errors t of each mean.
         """
-        one, z = self.evidence, np.sqrt(2 * (self.log_k + 1))
+        one, z = self.evidence, errors_of_proof(self.log_k)
         no_worse = count_more(one.t_no_worse + shift, one.instances, z)
         better = count_more(one.t_better + shift, one.on_all_times, z)
         replace = np.maximum(
             np.where(self.no_worse, 0.0, no_worse).max(axis=1), np.where(self.better, 0.0, better)
         )
         replace[:, np.eye(len(z), dtype=bool)] = np.inf
-        enough = np.sqrt(2 * (self.level + 1))
+        enough = errors_of_proof(np.array(self.level))
         tie = count_more(one.t_no_worse + shift, one.instances, enough).max(axis=1)
         ahead = count_more(one.lead + shift, one.instances, LIKELY_Z).min(axis=1)
         settle = np.minimum.reduce(

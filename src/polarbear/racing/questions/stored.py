@@ -95,11 +95,7 @@ def _list_fields(question: Question) -> dict[str, Any]:
 
 
 def check_storable(question: Question) -> Question:
-    """Return a question that a race is to store; raise an error if a field of it cannot be.
-
-    >>> check_storable(ParetoSet()).certainty
-    0.95
-    """
+    """Return a question that a race is to store; raise an error if a field of it cannot be."""
     try:
         json.dumps(question_to_plain(question))
     except TypeError as error:

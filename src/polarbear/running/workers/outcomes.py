@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from polarbear.data.run import FAILED, Run, run_from_plain, run_to_plain
 from polarbear.errors import DataError
 from polarbear.racing.jobs import Job
-from polarbear.racing.ledger import has_value
 from polarbear.running.workers.provenance import WorkerDetails
 
 NO_VALUE_ADVICE = "does it yield, report, or call what job.track returns?"
@@ -51,7 +52,7 @@ class RunOutcome(NamedTuple):
     @property
     def has_value(self) -> bool:
         """Whether the run reported a value."""
-        return has_value(self.run)
+        return np.size(self.run.time) > 0
 
     @property
     def failed_without_value(self) -> bool:
