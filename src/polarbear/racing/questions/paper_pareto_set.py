@@ -191,7 +191,10 @@ class PaperParetoSet(Question):
     def read_posterior(self, posterior: Posterior) -> Findings:
         """Return what a posterior says of all algorithms, by the paper's dominance."""
         return posterior.paper_verdict(
-            self.certainty, self.epsilon, elimination=self.elimination, resolution=self.resolution
+            self.certainty,
+            self.epsilon,
+            elimination=self.elimination,
+            resolution=self.resolution,
         )
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
