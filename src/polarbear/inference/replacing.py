@@ -203,10 +203,6 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     and one on which it loses, each of half a weight, keep few instances from being certain. No
     model of rankings is needed, which might not fit the duels of each pair.
 
-    The worst of many stretches is worse in a draw than in the data, because each draw adds noise;
-    in the data it is worse than in truth for the same reason. So draws are shifted until the worst
-    stretch is on average as bad as in the data (studies/error_control/chances.md).
-
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> find_chances(pb.simulation.simulate_rankings(truth, 200)).worth_running.round(2)
@@ -233,8 +229,7 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
         least = np.full((2, len(duels.first), n_draws + 1), np.inf)
         for stretch in stretches:
             np.minimum(least, _find_room(*draw_shares(duels, stretch), margin), out=least)
-        shift = least[..., :1] - least[..., 1:].mean(axis=2, keepdims=True)
-        no_worse = least[..., 1:] + np.maximum(shift, 0.0) >= -1e-12
+        no_worse = _count_noise_once(least) >= -1e-12
         won, lost = (share[:, 1:] for share in draw_shares(duels, everything))
         tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
     return tally.finish()
@@ -254,7 +249,8 @@ def find_chances_of_curves(
     They follow from the utilities ``curves`` (draws, times, n), whose leads ``shift`` (times, n, n)
     changes; or they are ``wins`` (draws, times, pairs). A model of rankings says nothing of ties,
     so every duel is decided: worse by more than the margin is a share of wins below 1/2 - m on a
-    stretch. Ties in the data make that harder to exceed, never easier.
+    stretch. Ties in the data make that harder to exceed, never easier. Draws of ``wins`` are
+    counted from resampled instances, so their noise counts once, as in :func:`find_chances`.
     """
     stretches, n_times = find_stretches(times, width), len(times)
     first, second = np.triu_indices(len(algorithms), 1)
@@ -263,6 +259,9 @@ def find_chances_of_curves(
     laid = source[:: max(1, -(-len(source) // most))].astype(float).transpose(2, 1, 0)
     laid = np.ascontiguousarray(laid if wins is not None else np.exp(laid))  # (n or pairs, T, D)
     n_draws = laid.shape[2]
+    if wins is not None:
+        laid = np.concatenate([laid.mean(axis=2, keepdims=True), laid], axis=2)
+    n_cells = laid.shape[2]
     tally, step = _ClaimCounts(algorithms, n_draws), max(1, CACHED_CELLS // (n_draws * n_times))
     for low in range(0, len(first), step):
         a, b = first[low : low + step], second[low : low + step]
@@ -273,18 +272,32 @@ def find_chances_of_curves(
             won = ours / (ours + theirs)
         else:
             won = laid[low : low + step]
-        sums = np.zeros((len(a), n_times + 1, n_draws))
+        sums = np.zeros((len(a), n_times + 1, n_cells))
         np.cumsum(won, axis=1, out=sums[:, 1:])
-        least, most_won = np.ones((len(a), n_draws)), np.zeros((len(a), n_draws))
+        least, most_won = np.ones((len(a), n_cells)), np.zeros((len(a), n_cells))
         for one in stretches:
             share = (sums[:, one.stop] - sums[:, one.start]) / (one.stop - one.start)
             np.minimum(least, share, out=least)
             np.maximum(most_won, share, out=most_won)
         share = sums[:, -1] / n_times
+        if wins is not None:
+            least, most_won = _count_noise_once(least), -_count_noise_once(-most_won)
+            share = share[:, 1:]
         # Without ties, the first of (1) is the larger one.
         no_worse = least >= 0.5 - margin - 1e-12, most_won <= 0.5 + margin + 1e-12
         tally.add(a, b, no_worse, (share > 0.5, share < 0.5))
     return tally.finish()
+
+
+def _count_noise_once(least: Floats) -> Floats:
+    """Return draws of the worst stretch; the first of the given ones are the data as they are.
+
+    The worst of many stretches is worse in a draw than in the data, because each draw adds noise;
+    in the data it is worse than in truth for the same reason. So draws are shifted until the worst
+    stretch is on average as bad as in the data (studies/error_control/chances.md).
+    """
+    drawn = least[..., 1:]
+    return drawn + np.maximum(least[..., :1] - drawn.mean(axis=-1, keepdims=True), 0.0)
 
 
 def _find_room(won: Floats, lost: Floats, margin: float) -> Floats:
