@@ -168,6 +168,8 @@ def find_mutants(source: str) -> list[Mutant]:
         nonlocal lines, where
         if isinstance(node, ast.keyword) and node.arg == "strict":
             return  # of zip, which checks what is true anyway
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            return
         before = lines, where
         if isinstance(node, ast.stmt):
             body = getattr(node, "body", None)

@@ -53,3 +53,9 @@ def test_statements_are_left_out_and_operators_found_over_several_lines(mutate):
         code.replace("+=", "-=").strip(),
         code.replace("4", "5").strip(),
     ]
+
+
+def test_who_survives_has_a_reason(mutate):
+    results = mutate.read_results()
+    assert results.keys() <= mutate.MODULES.keys()
+    assert all(all(one.survivors.values()) for one in results.values())

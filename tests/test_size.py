@@ -1,6 +1,7 @@
 """The size of each room in lines of code: without docstrings, comments and blank lines.
 
-A budget may fall; it rises only with a line in CHANGELOG.md that says what users got for it.
+A budget may fall; it rises only with a line in CHANGELOG.md that says what users got for it, or by
+what another room falls if code moves.
 `python tests/test_size.py` prints the table.
 """
 
@@ -12,9 +13,9 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8190,
+    "inference": 8160,
     "readers": 5150,
-    "racing": 3487,
+    "racing": 3477,
     "data": 4000,
     "running": 3470,
     "plots": 2632,
@@ -23,7 +24,7 @@ BUDGETS = {
     "selection": 1610,
     "reporting": 1090,
     "design": 1060,
-    "coordinator": 796,
+    "coordinator": 794,
     "calibration": 570,
     "live": 715,
     "priors": 430,

@@ -252,6 +252,22 @@ def test_the_p_value_of_wins_alone_is_that_of_the_binomial_test(n):
     assert compare_on_stretches(duels(2, 0)).p_better[0, 1] < 1
 
 
+def test_certain_is_what_reaches_the_certainty():
+    assert said(chances_of(worth=(0.95, 0.94, 1, 1)))[:2] == [
+        ("member", None, 0.95),
+        ("undecided", "a", 0.94),
+    ]
+
+
+def test_counts_of_wins_and_losses_are_a_table():
+    table = PairTables.of_wins(2)
+    found = table.weigh([np.array([[4.0, 9.0]])], 0.1)
+    expected = compare_on_stretches(duels(9, 4), 0.1, both_sides=True)
+    for name in ("no_worse", "worse", "p_no_worse", "lead", "instances"):
+        assert getattr(found, name)[0, 0, 0] == pytest.approx(getattr(expected, name)[0, 0, 1])
+    assert (table.instances, len(table.cells[0])) == (("0", "1"), 2)
+
+
 def test_a_pair_without_instances_shows_nothing():
     runs = [pb.Run(name, i, [1.0], [0.0], 1.0) for name, i in (("a", "i"), ("b", "j"), ("c", "i"))]
     found = compare_on_stretches(pb.rank(pb.Runs.from_records(runs, direction="minimize"), [1.0]))

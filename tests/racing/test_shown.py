@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import LIKELY_Z, PairEvidence
-from polarbear.racing.decisions import Shares
 from polarbear.racing.questions.replacements import Shown, drop_replaceable
 
 CERTAINTY, N_STRETCHES, N = 0.95, 2, 3

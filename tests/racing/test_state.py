@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear.data.run import Status
+from polarbear.inference.e_values import Shares
 from polarbear.inference.verdicts import Verdict
-from polarbear.racing.decisions import Decision, Open, Shares
+from polarbear.racing.decisions import Decision, Open
 from polarbear.racing.events import Failed, Hosted
+from polarbear.racing.failures import add_failure
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.ledger import Ledger, Limit, RunIdSet, Spent, TrialRuns
 from polarbear.racing.pool import Pool
@@ -44,8 +46,10 @@ def test_the_runs_of_a_newcomer_are_counted_until_its_first_batch_is_complete():
 
 
 def test_one_success_passes_a_trial_whatever_follows():
-    assert TrialRuns(1, passed=True).after(False) == TrialRuns(2, passed=True)
-    assert TrialRuns(1).after(True) == TrialRuns(2, passed=True)
+    members = Members(on_trial={"early": TrialRuns(1, passed=True), "late": TrialRuns(1)})
+    members.count_run("early", 8, failed=True, success=False)
+    members.count_run("late", 8, failed=False, success=True)
+    assert members.on_trial == dict.fromkeys(("early", "late"), TrialRuns(2, passed=True))
 
 
 def test_a_trial_takes_one_run_then_the_rest_of_the_batch_or_what_removes_it():
@@ -249,7 +253,7 @@ def test_a_set_of_run_ids_is_a_set(changes):
 
 def test_a_set_of_run_ids_with_a_nameless_algorithm_is_refused():
     with pytest.raises(ValueError, match="without a name"):
-        RunIdSet.from_plain([["a"], ["x"], ["2"], []])
+        RunIdSet.from_plain([["a"], ["x", "y"], ["1", "2"], []])
     assert set(RunIdSet.from_plain([["a"], ["x"], ["1"], []])) == {RunId("a", "x", 0)}
 
 
@@ -269,9 +273,8 @@ def test_requests_are_charged_until_their_horizon_and_corrected():
     ledger.request(job_of("b", "x"), 4.0)
     ledger.correct(-1.5)
     assert ledger.requested == Spent(3, 7.5)
-    assert ledger.spent_by("a") == Spent(2, 5.0)
-    assert ledger.spent_by("b") == Spent(1, 4.0)
-    assert ledger.spent_by("c") == Spent(0, 0.0)
+    assert ledger.requested_by == {"a": Spent(2, 5.0), "b": Spent(1, 4.0)}
+    assert ledger.spent == Spent(0, 0.0)
     assert Spent().plus(2.0) == Spent(1, 2.0)
     assert Spent(1, 2.0).plus(0.5, runs=4) == Spent(5, 2.5)
 
@@ -320,7 +323,8 @@ def test_withdrawn_runs_count_no_more():
     ledger = Ledger()
     for name, instance, status in (("a", "x", "crashed"), ("a", "y", "cut"), ("b", "x", "cut")):
         ledger.receive(run_of(name, instance, status=Status(status)), 0.0)
-    ledger.fail(Failed(RunId("a", "y", 0), Status.CUT, "why"))
+    add_failure(ledger.reasons, Failed(RunId("a", "y", 0), Status.CUT, "why"))
+    ledger.failed.add(RunId("a", "y", 0))
     assert ledger.reasons["a"]["why"].runs == {"y": 1}
     assert set(ledger.failed) == {RunId("a", "x", 0), RunId("a", "y", 0)}
     ledger.withdraw({("a", "x")})
@@ -363,12 +367,8 @@ def test_a_round_is_complete_when_none_of_its_runs_is_wanted():
     assert progress.round_of(RunId("c", "x", 0)) == 1
 
 
-def test_a_pending_run_has_its_result_when_it_arrives():
+def test_a_pending_run_fails_by_its_status_once_it_has_arrived():
     pending = PendingRun(5.0, 2.0)
     assert not pending.failed
-    cut = pending.arrive(run_of(until=4.0))
-    assert cut == PendingRun(5.0, 2.0, 4.0, Status.CUT, True)
-    assert not cut.failed
-    crashed = pending.arrive(run_of(until=1.0, status=Status.CRASHED, values=()))
-    assert crashed == PendingRun(5.0, 2.0, 1.0, Status.CRASHED, False)
-    assert crashed.failed
+    assert not pending._replace(until=4.0, status=Status.CUT).failed
+    assert pending._replace(until=1.0, status=Status.CRASHED).failed

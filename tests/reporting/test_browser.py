@@ -13,6 +13,7 @@ import browsers
 import polarbear as pb
 from browsers import expect
 from reported import LivePage, fit_classes, fit_failing, replay_race, served, simulate
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(bool(browsers.why_not()), reason=browsers.why_not())
 
@@ -298,7 +299,7 @@ def test_nothing_is_wider_than_the_screen(browser, report, tmp_path, case):
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= 1440
         visit.page.set_viewport_size({"width": 390, "height": 800})
         # wait_for_function would evaluate text in the page, which the page's policy forbids.
-        end = time.monotonic() + 30
+        end = time.monotonic() + PATIENCE
         while visit.page.evaluate("document.documentElement.scrollWidth") > 390:
             assert time.monotonic() < end, "the page is wider than the screen"
             visit.page.wait_for_timeout(50)

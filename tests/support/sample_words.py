@@ -13,6 +13,7 @@ import argparse
 import ast
 import random
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,12 +53,11 @@ def messages() -> Iterator[str]:
 
 def sentences() -> Iterator[str]:
     """Yield the sentences of at least five words in README and docs, each after its context."""
-    for path in [PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))]:
-        page = path.relative_to(PROJECT).as_posix()
-        is_generated = page.startswith(("docs/measured/", "docs/gallery/"))
-        if is_generated and page != "docs/measured/index.md":
-            continue
-        text = re.sub(r"(?ms)^ *(```|:::).*?^ *\1$|^\$\$.*?\$\$$", "", path.read_text())
+    listing = ["git", "-C", PROJECT, "ls-files", "README.md", "docs/*.md"]  # not what builds copy
+    pages = subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split()
+    for page in pages:
+        text = (PROJECT / page).read_text()
+        text = re.sub(r"(?ms)^ *(```|:::).*?^ *\1$|^\$\$.*?\$\$$", "", text)
         heading, before = "", ""
         for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", text):
             start = re.sub(r"^\s*([-*]|\d+\.) ", "", paragraph).lstrip()

@@ -217,13 +217,15 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
     rng = np.random.default_rng(0)
     drawn = rng.standard_exponential((n_draws + 1, len(rankings.instances)))
-    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1))
+    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1)).astype(np.float32)
     drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
-    drawn = (drawn[:, rankings.instance] * rankings.weight).T
+    # Single precision: rounding is far below the noise of draws, and products take half the time.
+    drawn = (drawn[:, rankings.instance] * rankings.weight).T.astype(np.float32)
+    every = drawn.sum(axis=0)
 
     def draw_shares(duels: Duels, stretch: slice) -> tuple[Floats, Floats]:
-        won, lost, known = duels.share_results(stretch)
-        total = (drawn.sum(axis=0) if known.all() else known.T @ drawn) + half_won + half_lost
+        won, lost, known = (part.astype(np.float32) for part in duels.share_results(stretch))
+        total = (every if known.all() else known.T @ drawn) + half_won + half_lost
         return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
 
     everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)

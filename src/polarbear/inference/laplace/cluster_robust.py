@@ -100,11 +100,13 @@ def copula_noise(
     coordinates, and lambda, v the eigenvalues and eigenvectors of sum_p z_pt z_pt'. The scores
     explain the share e = (1 - shrinkage) min(lambda, 1) of the variance along v. The noise is
 
-        x_t = E_t^1/2 G_t^-1/2 sum_p z_pt epsilon_p + (I - E_t)^1/2 U_t' (R w)_t
+        x_t = E_t^1/2 G_t^-1/2 sum_p z_pt epsilon_p + (I - E_t)^1/2 (R w)_t
 
     with E_t and G_t the matrices of e and lambda, and epsilon, w standard normal. The second term
     is what scores do not explain. It has the autocorrelation R R' of the scores averaged over all
-    directions, which are compared in coordinates common to all times by rotations U_t.
+    directions. The Cholesky factors L_t have the same order of algorithms, so directions of
+    neighbouring times are nearly the same; to rotate them to common ones changed no probability
+    (studies/accuracy/ablation.md).
     """
     n_times, q = approximation.shape
     z = approximation.gradient_to_noise(scores)  # (P, T, q)
@@ -116,11 +118,8 @@ def copula_noise(
     explained = (1 - shrinkage[:, None]) * np.minimum(eigenvalue, 1.0)
     scale = np.sqrt(explained / np.maximum(eigenvalue, 1e-300))
     rows = _compress_rows(multiply_blocks(z, _from_eigen(direction, scale)).reshape(len(z), -1))
-    rotation = _common_rotations(approximation)
     over_time = autocorrelation_root(approximation, scores, shrinkage)
     unexplained = _from_eigen(direction, np.sqrt(1 - explained))
-    if rotation.shape[1] > 1:
-        unexplained = rotation.swapaxes(1, 2) @ unexplained
     n_rows, rank = len(rows), over_time.shape[1]
     doubles = (rows, over_time, unexplained)
     singles = tuple(matrix.astype(np.float32) for matrix in doubles)
@@ -207,36 +206,18 @@ def _compress_rows(rows: Floats) -> Floats:
     return np.asarray(np.linalg.qr(rows, mode="r"))
 
 
-def _common_rotations(approximation: ConditionalGaussian) -> Floats:
-    """Return for each time a rotation of its variables to directions common to all times.
-
-    By the polar decomposition, noise in these coordinates becomes utilities by a symmetric matrix.
-    """
-    n_times, q = approximation.shape
-    if q >= MAX_DENSE_ALGORITHMS:
-        # The Cholesky factors of all times have the same order of algorithms, which is common.
-        return np.ones((n_times, 1, 1))
-    unit = np.repeat(np.eye(q)[:, None, :], n_times, axis=1)
-    basis = helmert_basis(approximation.mean.shape[1])
-    away = (approximation.to_utilities(unit) - approximation.mean) @ basis
-    left, _, right = np.linalg.svd(away.swapaxes(0, 1))
-    return left @ right
-
-
 def autocorrelation_root(
     approximation: ConditionalGaussian, scores: Floats, shrinkage: Floats
 ) -> Floats:
     """Return a matrix R such that R R' is the correlation of scores between times (times, times).
 
-    Scores are compared as noise, in coordinates z common to all times. With
+    Scores are compared as noise z. With
     f_t = sqrt((1 - shrinkage_t) / q) z_t as one vector over instances and directions, the
     correlation of times s and t is f_s' f_t + l_s l_t, l_t = sqrt(1 - f_t' f_t). The second term
     stands for the variance that scores do not explain, as after unanimous rankings or with a single
     instance. It is taken as constant over time. Vectors longer than 1 are scaled to 1.
     """
     z = approximation.gradient_to_noise(scores)
-    rotation = _common_rotations(approximation)
-    z = z if rotation.shape[1] == 1 else multiply_blocks(z, rotation)
     flat = z.swapaxes(0, 1).reshape(z.shape[1], -1)
     flat = flat * np.sqrt((1 - shrinkage) / z.shape[2])[:, None]
     squared_norm = np.sum(flat**2, axis=1)
