@@ -107,7 +107,7 @@ def test_the_paragraph_of_a_posterior_has_its_numbers(posterior):
         (
             pb.ParetoSet(),
             None,
-            ["better on average over all times", "ever dropped with probability at most 0.05"],
+            ["better on average over all times", "wrongly dropped with probability at most 0.05"],
         ),
         (
             pb.PaperParetoSet(),

@@ -61,7 +61,7 @@ def test_statuses_in_each_class():
 
 def test_a_question_with_classes():
     assert question_from_plain(question_to_plain(QUESTION)) == QUESTION
-    bound = "An algorithm that you would miss in some class is ever dropped"
+    bound = "An algorithm that you would miss in some class is wrongly dropped"
     assert QUESTION.guarantee.startswith(bound)
     with pytest.raises(pb.DataError, match="expected a mapping from instances to classes"):
         pb.ParetoSet(classes={"i1": 3})

@@ -133,7 +133,7 @@ class RaceStatus:
     >>> print(race.status)
     race of 2 algorithms after 0 rounds, 1 pair open
       racing      a, b
-      error       an algorithm that you would miss is ever dropped with probability at most 0.05
+      error       an algorithm that you would miss is wrongly dropped with probability at most 0.05
       spent       0 runs, 0
     """
 

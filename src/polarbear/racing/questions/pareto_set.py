@@ -44,7 +44,7 @@ class ParetoSet(Question):
     Attributes
     ----------
     certainty
-        An algorithm that you would miss is ever dropped with probability at most 1 - certainty.
+        An algorithm that you would miss is wrongly dropped with probability at most 1 - certainty.
         You would miss it if no rival replaces it: against each, it is ahead by more than the margin
         on some stretch, or at least as good on average.
     margin
@@ -64,7 +64,7 @@ class ParetoSet(Question):
     Examples
     --------
     >>> print(ParetoSet(certainty=0.99).guarantee)
-    An algorithm that you would miss is ever dropped with probability at most 0.01, however often
+    An algorithm that you would miss is wrongly dropped with probability at most 0.01, however often
     the race looks, at however many times and against however many rivals.
     >>> ParetoSet(certainty=0.4)
     Traceback (most recent call last):
@@ -97,7 +97,7 @@ class ParetoSet(Question):
         where = " in some class" if self.classes else ""
         error = f"{1 - self.certainty:.6g}"
         return (
-            f"{which} algorithm that you would miss{where} is ever dropped with probability at "
+            f"{which} algorithm that you would miss{where} is wrongly dropped with probability at "
             f"most {error}"
         )
 
