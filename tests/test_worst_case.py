@@ -67,7 +67,7 @@ def test_a_choice_by_the_posterior_is_settled_sooner():
     final = pb.preferences.final()
     quick = pb.replay(runs, pb.Choice(final, by="posterior"))
     slow = pb.replay(runs, pb.Choice(final))
-    assert quick.chosen == slow.chosen == ("a1",)
+    assert quick.status.chosen == slow.status.chosen == ("a1",)
     assert quick.ended == slow.ended == "resolved"
     assert quick.spent.runs <= slow.spent.runs
     assert "at each look" in quick.question.describe()

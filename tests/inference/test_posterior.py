@@ -58,6 +58,7 @@ def test_the_chance_to_win_is_that_of_the_ratings(posterior):
 
 
 def test_the_table_is_long_and_labelled(posterior):
+    pytest.importorskip("pandas")
     table = posterior.to_frame()
     assert len(table) == 18
     assert table["algorithm"][:4].tolist() == ["a1", "a2", "a3", "a1"]

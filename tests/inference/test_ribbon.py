@@ -51,11 +51,12 @@ def test_it_has_the_three_most_likely_and_rounded_times_of_changes(ribbon):
     assert ribbon.describe_when(3) == ""
 
 
-def test_of_equals_the_one_that_led_before_stays():
-    best = np.array([[0.1, 0.9], [0.5, 0.5], [0.9, 0.1]])
-    ribbon = Ribbon.of(["a", "b"], np.arange(3.0), "time", best)
-    assert [one.algorithm for one in ribbon.leads] == [1, 0]
-    assert ribbon.leads[0].last == 1
+def test_of_those_as_likely_the_one_that_leads_most_is_named():
+    times = np.arange(3.0)
+    near = Ribbon.of(["a", "b"], times, "time", np.array([[0.1, 0.9], [0.51, 0.49], [0.2, 0.8]]))
+    assert [one.algorithm for one in near.leads] == [1]
+    apart = Ribbon.of(["a", "b"], times, "time", np.array([[0.1, 0.9], [0.52, 0.48], [0.2, 0.8]]))
+    assert [one.algorithm for one in apart.leads] == [1, 0, 1]
 
 
 def test_the_ribbon_of_a_posterior_follows_prob_best():

@@ -135,10 +135,25 @@ def test_columns_that_differ_by_file_are_told_with_the_pattern(tmp_path):
 
 def test_a_column_that_matters_must_be_in_all_files(tmp_path):
     folder = write(
-        tmp_path, **{"a/x.csv": "time,value,status\n1,3,crashed\n", "b/x.csv": "time,value\n1,3\n"}
+        tmp_path, **{"a/x.csv": "time,value,until\n1,3,9\n", "b/x.csv": "time,value\n1,3\n"}
     )
-    with pytest.raises(DataError, match=r"b/x\.csv has no column 'status', which a/x\.csv has"):
+    with pytest.raises(DataError, match=r"b/x\.csv has no column 'until', which a/x\.csv has"):
         read(folder, names="{algorithm}/{instance}.csv", direction="minimize")
+
+
+def test_only_files_whose_runs_crashed_need_a_status(tmp_path):
+    files = {
+        "a/x.csv": "time,value\n1,3\n9,2\n",
+        "b/x.csv": "time,value,status\n1,3,crashed\n",
+        "c/x.csv": "time,value,status\n1,3,\n9,3,\n",
+    }
+    runs = read(
+        write(tmp_path, **files),
+        names="{algorithm}/{instance}.csv",
+        direction="minimize",
+        until="last",
+    )
+    assert [str(run.status) for run in runs] == ["cut", "crashed", "cut"]
 
 
 @pytest.mark.parametrize(

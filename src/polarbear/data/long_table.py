@@ -24,7 +24,7 @@ from polarbear.data.missing_columns import (
     suggest_columns,
 )
 from polarbear.data.names import Codes, renumber_names
-from polarbear.data.run import STATUSES, Direction, Directions, sign_of
+from polarbear.data.run import STATUSES, Direction, Directions, Status, sign_of
 from polarbear.data.table import Labels, Table, format_other_cells, is_whole_number, to_table
 from polarbear.data.trajectories import FlatTrajectories, Floats, Ints, extract_improvements
 from polarbear.errors import Argument, DataError, Text, join_texts, warn
@@ -387,8 +387,9 @@ def _read_statuses(table: Table, columns: Columns, runs: _RunIdentities) -> NDAr
     if columns.status is None and column not in table.names:
         return np.full(len(runs.algorithm), STATUSES.index("unstated"), dtype=np.int8)
     _require_columns(table, ("status", column))
-    codes, names = table.read_labels(column)
-    known = np.array([STATUSES.index(n) if n in STATUSES else -1 for n in names], dtype=np.int8)
+    codes, names = table.read_labels(column, may_be_empty=True)
+    stated = [name or Status.UNSTATED for name in names]
+    known = np.array([STATUSES.index(n) if n in STATUSES else -1 for n in stated], dtype=np.int8)
     rows = known[codes]
     if np.any(rows < 0):
         row = int(np.argmax(rows < 0))

@@ -28,6 +28,9 @@ CERTAIN = 0.95
 MAX_SHOWN = 3
 """The number of algorithms whose probabilities are shown at each time."""
 
+TOSS_UP = 0.02
+"""Probabilities to be the best that differ by no more are as likely: draws move them as much."""
+
 MAX_STRETCHES = 2
 """The most stretches of time of one leader that are listed in words."""
 
@@ -113,11 +116,10 @@ class Ribbon(FrozenRecord):
         is_log = is_log_axis(times) if is_log is None else is_log
         place, back = (np.log, np.exp) if is_log else (np.asarray, np.asarray)
         middles = back((place(times[1:]) + place(times[:-1])) / 2)
-        top = np.argsort(-best, axis=1, kind="stable")[:, :MAX_SHOWN]
-        for t in range(1, len(times)):  # of equals, the one that led before stays
-            row, before = top[t], top[t - 1, :1]
-            if len(row) and before in row and best[t, before] == best[t, row[0]]:
-                top[t] = [*before, *row[row != before]]
+        # Of those that are as likely, the one that leads most: not one that another one replaces.
+        is_near = best >= best.max(axis=1, keepdims=True, initial=0.0) - TOSS_UP
+        order = np.where(is_near, 1.0 + best.mean(axis=0), best)
+        top = np.argsort(-order, axis=1, kind="stable")[:, :MAX_SHOWN]
         return cls(
             algorithms=tuple(algorithms),
             times=times,
