@@ -375,7 +375,11 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
     if "status" not in everywhere and any("status" in header for header in headers):
         common.append("status")  # where a file says nothing, how its runs ended is not stated
     table: dict[str, list[str]] = {
-        column: [cell.strip() for own in cells for cell in _get_cells(own, column)]
+        column: [
+            cell.strip()
+            for own in cells
+            for cell in own.get(column) or [""] * max(map(len, own.values()), default=0)
+        ]
         for column in common
     }
 
@@ -393,11 +397,6 @@ def _read_csv_files(source: Source, names: str | None, aliases: Aliases) -> CsvT
         fields=fields,
         cells=cells,
     )
-
-
-def _get_cells(own: Mapping[str, Sequence[str]], column: str) -> Sequence[str]:
-    """Return the cells of a column of one file, empty ones if it lacks the column."""
-    return own[column] if column in own else [""] * max(map(len, own.values()), default=0)
 
 
 def _find_renames(names: Sequence[str], aliases: Aliases) -> dict[str, str]:
