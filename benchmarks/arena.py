@@ -57,7 +57,7 @@ def compare(votes: int) -> Figures:
     def ours():
         columns = {name: votes_frame[name].tolist() for name in ("model_a", "model_b", "winner")}
         posterior = pb.fit(pb.readers.read_pairs(columns))
-        posterior.columns()
+        posterior.to_frame()
         assert posterior.diagnostics.trusted
         ratings = posterior.utilities.mean(axis=(0, 1)).tolist()
         return dict(zip(posterior.algorithms, ratings, strict=True))

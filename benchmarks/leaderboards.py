@@ -60,7 +60,7 @@ def pairs(number: int) -> Figures:
     point: Any = timed(lambda: evalica.bradley_terry(xs, ys, winners)).scores
     votes = timed(lambda: pb.readers.read_pairs(columns))
     posterior = timed(lambda: pb.fit(votes))
-    table = timed(posterior.columns)
+    table = timed(posterior.to_frame)
     with tempfile.TemporaryDirectory() as folder:
         path = f"{folder}/votes.parquet"
         pq.write_table(pa.table(columns), path)
