@@ -209,12 +209,12 @@ def _format_findings(verdict: "Findings") -> str:
 def _format_table(posterior: "polarbear.Posterior", verdict: "Findings") -> str:
     """Return a table of P(worth running) of each algorithm, and P(best) at a few times."""
     from polarbear._text import escape_text, format_share, format_time, format_unit
-    from polarbear.inference.findings import VERDICT_WORDS
+    from polarbear.inference.findings import word_of
 
     times, best = posterior.times, posterior.prob_best()
     worth = dict(zip(verdict.algorithms, verdict.worth.tolist(), strict=True))
     shown = sorted({round(k * (len(times) - 1) / 4) for k in range(5)})
-    kinds = {one.algorithm: VERDICT_WORDS.get(one.kind, one.kind) for one in verdict.verdicts}
+    kinds = {one.algorithm: word_of(one) for one in verdict.verdicts}
     names = sorted(posterior.algorithms, key=lambda name: -worth[name])
     column = {name: code for code, name in enumerate(posterior.algorithms)}
     head = ["", "", "worth running", *(format_time(times[k], posterior.clock) for k in shown)]

@@ -37,6 +37,17 @@ VERDICT_WORDS: Mapping[str, str] = {
 """What pages and screens say in place of a kind of verdict; other kinds are words already."""
 
 
+def word_of(one: Verdict) -> str:
+    """Return what tables say of an algorithm in place of its verdict.
+
+    >>> word_of(Verdict("DE", "undecided", 0.1, rival="CMA", margin=0.1))
+    'likely drop'
+    """
+    if one.kind != "undecided":
+        return VERDICT_WORDS.get(one.kind, one.kind)
+    return "likely drop" if one.names_rival else one.stance
+
+
 @dataclass(frozen=True, repr=False, eq=False)
 class Findings:
     """What a posterior says of all algorithms; ``str()`` is the text, a notebook shows a table."""
@@ -67,7 +78,7 @@ class Findings:
         rows = [
             [
                 one.algorithm,
-                VERDICT_WORDS.get(one.kind, one.kind),
+                word_of(one),
                 ribbon.describe_when(code[one.algorithm]) or "never",
                 one.text,
             ]

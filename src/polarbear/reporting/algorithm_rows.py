@@ -7,7 +7,7 @@ import numpy as np
 
 from polarbear._text import escape_text, format_share
 from polarbear.data.run_ends import RunEnds
-from polarbear.inference.findings import VERDICT_WORDS, Findings, Sentence, describe_algorithms
+from polarbear.inference.findings import Findings, Sentence, describe_algorithms, word_of
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.ribbon import Ribbon
 from polarbear.inference.verdicts import MIN_LIKELY, Verdict
@@ -101,13 +101,10 @@ def _describe_verdict(
     by_duels = verdict.margin is not None and verdict.probability is not None
     if worth is None or by_duels:
         worth = verdict.prob_worth
-    badge = VERDICT_WORDS.get(verdict.kind, verdict.kind)
+    badge = word_of(verdict)
     sure, needed = format_share(worth or 0.0), format_share(certainty)
-    if verdict.kind == "undecided" and worth is not None:
-        if by_duels:
-            badge = "likely drop" if verdict.names_rival else "open"
-            badge = "likely worth running" if worth > MIN_LIKELY else badge
-        elif max(worth, 1 - worth) >= certainty:  # the posterior is sure, the race has no proof yet
+    if verdict.kind == "undecided" and worth is not None and not by_duels:
+        if max(worth, 1 - worth) >= certainty:  # the posterior is sure, the race has no proof yet
             badge = f"likely {'worth running' if worth > 0.5 else 'drop'}, not proven"
         elif worth >= MIN_NEAR and sure != needed:
             badge = f"{sure}, needs {needed}"
