@@ -43,9 +43,7 @@ def word_of(one: Verdict) -> str:
     >>> word_of(Verdict("DE", "undecided", 0.1, rival="CMA", margin=0.1))
     'likely drop'
     """
-    if one.kind != "undecided":
-        return VERDICT_WORDS.get(one.kind, one.kind)
-    return "likely drop" if one.names_rival else one.stance
+    return VERDICT_WORDS.get(one.kind) or ("likely drop" if one.names_rival else one.stance)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -75,10 +73,11 @@ class Findings:
     def _repr_html_(self) -> str:
         ribbon = Ribbon.of(self.algorithms, self.times, self.clock, self.best)
         code = {name: k for k, name in enumerate(self.algorithms)}
+        words = {one.algorithm: word_of(one) for one in self.verdicts}
         rows = [
             [
                 one.algorithm,
-                word_of(one),
+                words[one.algorithm],
                 ribbon.describe_when(code[one.algorithm]) or "never",
                 one.text,
             ]
