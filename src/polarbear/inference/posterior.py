@@ -554,9 +554,10 @@ class Posterior(FrozenRecord):
             return Chances(self.algorithms, self._everywhere, no_ties, self._is_undominated)
         latest = vars(self).get("_latest_chances")  # verdicts and tables ask for the same
         if latest is None or latest[0] != (margin, width):
-            shift = self._shift if self.wins is None else None
+            is_counted = self.wins is not None  # then no curves are needed, which take long
+            curves, shift = (None, None) if is_counted else (self.utilities, self._shift)
             chances = find_chances_of_curves(
-                self.algorithms, self.times, self.utilities, self.wins, shift, margin, width
+                self.algorithms, self.times, curves, self.wins, shift, margin, width
             )
             latest = vars(self)["_latest_chances"] = (margin, width), chances
         return latest[1]

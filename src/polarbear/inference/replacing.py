@@ -238,7 +238,7 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
 def find_chances_of_curves(
     algorithms: tuple[str, ...],
     times: Floats,
-    curves: NDArray[Any],
+    curves: NDArray[Any] | None,
     wins: NDArray[Any] | None = None,
     shift: Floats | None = None,
     margin: float = 0.1,
@@ -254,7 +254,7 @@ def find_chances_of_curves(
     """
     stretches, n_times = find_stretches(times, width), len(times)
     first, second = np.triu_indices(len(algorithms), 1)
-    source = curves if wins is None else wins
+    source: Any = curves if wins is None else wins
     most = max(50, MAX_RESAMPLED // max(1, 3 * len(first) * n_times))
     laid = source[:: max(1, -(-len(source) // most))].astype(float).transpose(2, 1, 0)
     laid = np.ascontiguousarray(laid if wins is not None else np.exp(laid))  # (n or pairs, T, D)

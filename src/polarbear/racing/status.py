@@ -296,7 +296,7 @@ class RaceStatus:
         if self.describe_run():
             yield "run", self.describe_run()
         elif self.ended and not self.counts.rounds:
-            yield "run", "not known before the first round is complete: go on with a larger budget"
+            yield "run", "not known before the first round is complete"
 
     def _list_claims(self) -> Iterator[tuple[str, str]]:
         """Yield what is known of each algorithm: what is proven first, then what is likely."""
