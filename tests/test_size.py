@@ -14,7 +14,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 8170,
-    "readers": 5155,
+    "readers": 5216,
     "racing": 3477,
     "data": 4000,
     "running": 3470,

@@ -2,7 +2,8 @@
 
 To add a format, write one function that takes a :class:`Source`, raises :class:`Refused` with the
 reason if the files have another format, and returns ``Runs``. Pass it as
-``read(path, format=function)``, or add a row to ``FORMATS``. May import data and _text.
+``read(path, format=function)``, name it in the entry points ``polarbear.readers`` of a package, or
+add a row to ``FORMATS``. May import data and _text.
 """
 
 import csv
@@ -10,7 +11,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import fields
-from functools import partial
+from functools import cache, partial
+from importlib.metadata import entry_points
 from os import PathLike
 from posixpath import dirname, splitext
 from typing import Any, Literal, NamedTuple, Unpack, overload
@@ -30,6 +32,7 @@ from polarbear.readers.benchexec import read_benchexec
 from polarbear.readers.benchopt import read_benchopt
 from polarbear.readers.carps import read_carps
 from polarbear.readers.coco import read_coco
+from polarbear.readers.contract import check_reader
 from polarbear.readers.ioh import read_ioh
 from polarbear.readers.log_formats import LOG_FORMATS
 from polarbear.readers.logs import read_logs
@@ -54,6 +57,7 @@ __all__ = [
     "Format",
     "Refused",
     "Source",
+    "check_reader",
     "example",
     "read",
     "read_archives",
@@ -104,7 +108,7 @@ FORMATS = (
     ),
     *(Format(log.name, log.what, partial(read_logs, (log,)), "logs") for log in LOG_FORMATS),
 )
-"""The formats in the order in which they are tried."""
+"""The formats of PolarBear in the order in which they are tried."""
 
 RESULT_ENDINGS = (".arff", ".csv", ".db", ".jsonl", ".log", ".parquet", ".xml.bz2")
 """Endings of files that are rarely anything but results."""
@@ -249,7 +253,6 @@ def _refuse_options(wanted: object, options: Iterable[str], what: str, takes: se
 
 def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, Any]) -> Runs:
     """Read files with the first format that accepts them; else raise an error with all reasons."""
-    own_reader = formats[0] not in FORMATS
     tried: list[tuple[str, Refused]] = []
     for row in formats:
         try:
@@ -261,7 +264,7 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
         except Refused as why:
             tried.append((row.name, why))
         except Exception as error:
-            if own_reader:  # an error of the user's own reader, which may not name the file
+            if row not in FORMATS:  # an error of another's reader, which may not name the file
                 error.add_note(f"raised by {row.name} while it read {files.label}")
             raise
     incomplete = [(name, why) for name, why in tried if isinstance(why, RefusedIncomplete)]
@@ -272,7 +275,7 @@ def _read_first(files: Source, formats: tuple[Format, ...], options: dict[str, A
         f"{files.label}: cannot be read; what was tried and why not:\n",
         join_texts("\n", [(f"  {name:10} ", why) for name, why in incomplete or tried]),
         call,
-        "" if incomplete or own_reader else f"\n{OWN_READER_HINT}",
+        "" if incomplete or formats[0] not in FORMATS else f"\n{OWN_READER_HINT}",
     )
 
 
@@ -333,17 +336,23 @@ def example(name: Literal["bbob", "cma-variants"] = "bbob") -> Runs:
 
 def _select_formats(wanted: str | Callable[..., Runs] | None) -> tuple[Format, ...]:
     """Return the formats to try: all, the named one, or the reader function of the caller."""
-    if wanted is None:
-        return tuple(row for row in FORMATS if row.part_of is None)
     if callable(wanted):
         return (Format(getattr(wanted, "__name__", "yours"), "a reader of your own", wanted),)
-    matching = tuple(row for row in FORMATS if row.name == wanted)
-    if not matching:
-        known = ", ".join(row.name for row in FORMATS)
-        raise DataError(
-            f"expected one of {known}, or a function that reads a source", format=wanted
-        )
-    return matching
+    rows = [row for row in FORMATS if wanted is not None or row.part_of is None]
+    # Before the formats that may be anything: tables, and logs that a pattern reads.
+    general = next(k for k, row in enumerate(rows) if row.name == "parquet")
+    rows[general:general] = _installed_formats()
+    if matching := tuple(row for row in rows if wanted in (None, row.name)):
+        return matching
+    known = ", ".join(row.name for row in rows)
+    raise DataError(f"expected one of {known}, or a function that reads a source", format=wanted)
+
+
+@cache
+def _installed_formats() -> tuple[Format, ...]:
+    """Load the readers of other packages, which their entry points ``polarbear.readers`` name."""
+    named = entry_points(group="polarbear.readers")
+    return tuple(Format(one.name, f"read by {one.value}", one.load()) for one in named)
 
 
 def _list_options(reader: Callable[..., Runs]) -> set[str]:
@@ -356,7 +365,7 @@ def _list_options(reader: Callable[..., Runs]) -> set[str]:
 
 
 def _check_option_names(options: dict[str, Any], formats: tuple[Format, ...]) -> None:
-    rows = formats if formats[0] not in FORMATS else FORMATS
+    rows = (*FORMATS, *formats) if formats[0] in FORMATS else formats
     known = sorted(set().union(*(_list_options(row.read) for row in rows)))
     for name in options:
         if name not in known:
