@@ -1,6 +1,7 @@
 """What a race can prove, before it starts: the simulated rule, and what a plan says."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,8 +10,17 @@ import polarbear as pb
 from polarbear.cli.main import main
 
 
+@cache
+def planned(instances):
+    """A plan of three algorithms, made once for all tests."""
+    return pb.plan(instances, 3)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("persistence", "case"), [(np.inf, "luck_lasts"), (0.0, "luck_is_new")])
+@pytest.mark.parametrize(
+    ("persistence", "case"),
+    [pytest.param(np.inf, "luck_lasts", marks=pytest.mark.long), (0.0, "luck_is_new")],
+)
 def test_a_plan_agrees_with_whole_races(persistence, case):
     n_races, dropped = 60, 0
     truth = np.tile([0.85, 0.0, 0.0], (10, 1))  # the first wins 70 % of its duels
@@ -18,12 +28,12 @@ def test_a_plan_agrees_with_whole_races(persistence, case):
         runs = pb.simulation.simulate_runs(truth, 24, seed=seed, persistence=persistence)
         times = np.linspace(0, 1, 10)
         dropped += len(pb.replay(runs, times=times, seed=seed).eliminated)
-    planned = getattr(pb.plan(24, 3, times), case).dropped[0.7]
-    assert dropped / n_races / 2 == pytest.approx(planned, abs=0.15)  # three standard errors
+    said = getattr(pb.plan(24, 3, times), case).dropped[0.7]
+    assert dropped / n_races / 2 == pytest.approx(said, abs=0.15)  # three standard errors
 
 
 def test_more_instances_prove_more_and_more_rivals_less():
-    plans = [pb.plan(n, 3) for n in (12, 60)]
+    plans = [planned(n) for n in (12, 60)]
     for case in ("luck_lasts", "luck_is_new"):
         powers = [getattr(plan, case) for plan in plans]
         chances = [power.dropped[0.8] for power in powers]
@@ -48,16 +58,16 @@ def test_a_known_end_proves_more_than_a_budget_that_ends_before_it():
 
 def test_instances_without_end_need_the_e_values_alone():
     plan = pb.plan(None, 3)
-    assert plan.luck_lasts.needed > pb.plan(12, 3).luck_lasts.needed
+    assert plan.luck_lasts.needed > planned(12).luck_lasts.needed
     assert plan.luck_lasts.dropped == {}
     assert "instances without end" in str(plan)
 
 
 def test_classes_share_the_instances():
-    named = [f"i{k}" for k in range(80)]
+    named = [f"i{k}" for k in range(60)]
     classes = {name: "odd" if k % 2 else "even" for k, name in enumerate(named)}
     plan = pb.plan(named, 3, question=pb.ParetoSet(classes=classes))
-    assert plan.luck_lasts.dropped[0.8] < pb.plan(80, 3).luck_lasts.dropped[0.8]
+    assert plan.luck_lasts.dropped[0.8] < planned(60).luck_lasts.dropped[0.8]
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def test_fitness_of_a_winner_and_a_loser_does_not_depend_on_the_number_of_others
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.long) for k in (1, 2))])
 def test_fitness_orders_candidates_as_the_truth_does(seed):
     """Thirty candidates are judged one after the other, most of them bad, as in design loops."""
     rng, n, times = np.random.default_rng(seed), 30, (1.0, 2.0, 3.0)

@@ -39,7 +39,7 @@ def test_verdicts_and_duels_agree_on_the_example():
 
 
 def test_intervals_of_counted_ratings_cover_the_truth():
-    rng, covered, races = np.random.default_rng(2), 0, 300
+    rng, covered, races = np.random.default_rng(2), 0, 200
     for _ in range(races):
         rankings = rank_moody(rng, 40)
         posterior = count_posterior(rankings, pb.fit(rankings, draws=200))
@@ -48,6 +48,7 @@ def test_intervals_of_counted_ratings_cover_the_truth():
     assert 0.91 <= covered / races <= 0.985  # two standard errors around 0.95
 
 
+@pytest.mark.long
 def test_rankings_of_the_model_are_seldom_contradicted():
     found = []
     for seed in range(100):

@@ -3,6 +3,7 @@
 import time
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
@@ -21,6 +22,7 @@ def measure_cpu(function):
     return time.process_time() - start
 
 
+@pytest.mark.long
 def test_pass_fail_data_are_fitted_nearly_as_fast_as_untied_rankings():
     """The ratio is 2 to 3; it was above 80 with nodes of its own for each group."""
     tied = rank_solved(simulate_costs())

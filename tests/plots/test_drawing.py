@@ -225,7 +225,7 @@ def test_log_and_linear_time():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("panels", [1, 3])
+@pytest.mark.parametrize("panels", [1, pytest.param(3, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "span", [(30, 1_000), (100, 150), (40, 90), (1, 99), (20, 180), (7e4, 5e6), (0.02, 0.9)]
 )

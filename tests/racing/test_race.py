@@ -131,7 +131,7 @@ def test_runs_of_later_rounds_do_not_count_if_their_algorithm_is_out():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("overlap", [0, 1])
+@pytest.mark.parametrize("overlap", [pytest.param(0, marks=pytest.mark.long), 1])
 @pytest.mark.parametrize("pool", [None, [f"f{k}" for k in range(10)]])
 def test_every_prefix_of_the_log_is_a_race_that_goes_on_alike(overlap, pool):
     question = PerLook(certainty=0.9)
@@ -720,7 +720,7 @@ TestAccidents.settings = settings(stateful_step_count=30)
 def test_finished_runs_take_little_memory_however_long_they_were():
     """What a race still needs of a run is how it stood at the times of the race."""
 
-    def grown(improvements, runs=(60, 140)):
+    def grown(improvements, runs=(40, 80)):
         question = PerLook(certainty=0.999)
         budget = pb.Budget(batch=(8, 8), runs=runs[-1])
         race = race_of(["good", "twin", "early", "late"], question=question, budget=budget)
