@@ -12,6 +12,7 @@ import runpy
 import tomllib
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -285,6 +286,7 @@ def write_reports(app: Any, error: Exception | None) -> None:
         times=polarbear.grid.log(30, 1_000, 6, whole=True),
         direction="minimize",
         question=polarbear.ParetoSet(certainty=0.95),
+        executor=ThreadPoolExecutor(1),  # to fork a process as large as this one takes long
     )
     polarbear.report(result, folder / "race.html", title="A race of three optimisers")
 

@@ -8,7 +8,15 @@ import polarbear as pb
 from polarbear.inference.fit import connected_groups
 from polarbear.simulation import PRIORS, rank_costs
 
-each_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+APPROXIMATE = ("SparseGP", "HSGP")
+"""Priors that approximate others, which nightly tests take too."""
+each_prior = pytest.mark.parametrize(
+    "prior",
+    [
+        pytest.param(prior, id=name, marks=pytest.mark.long if name in APPROXIMATE else ())
+        for name, prior in PRIORS.items()
+    ],
+)
 
 
 def noisy(instances, n, n_times=6, seed=0):

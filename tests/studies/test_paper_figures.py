@@ -20,7 +20,7 @@ runpy.run_path({str(STUDIES / "paper" / "run.py")!r}, run_name="__main__")
 """
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_figures_are_redrawn_without_solver_packages():
     done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -48,7 +48,10 @@ def test_handover_has_three_members_and_its_runs_have_its_rankings():
     np.testing.assert_array_equal(at.argsort(axis=1), expected.argsort(axis=1))
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(name, marks=pytest.mark.long if "paper" in name else ()) for name in METHODS],
+)
 def test_every_method_keeps_a_clear_winner_and_drops_who_never_wins(method):
     if "Pruner" in method:
         pytest.importorskip("optuna")
