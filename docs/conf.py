@@ -291,6 +291,12 @@ def write_reports(app: Any, error: Exception | None) -> None:
     polarbear.report(result, folder / "race.html", title="A race of three optimisers")
 
 
+def write_try_page(app: Any, error: Exception | None) -> None:
+    """Write the page that analyses results in the browser, and its wheel."""
+    if error is None and app.builder.name == "html":
+        runpy.run_path(str(DOCS / "try" / "make.py"))["make"](Path(app.outdir) / "try")
+
+
 PREVIEW = re.compile(r'<meta content="([^"]+)" property="og:image" ?/>')
 """The picture that others show of a link, which they find only by its whole address."""
 
@@ -340,6 +346,7 @@ def setup(app) -> None:
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.connect("autodoc-skip-member", skipped)
     app.connect("build-finished", write_reports)
+    app.connect("build-finished", write_try_page)
     app.connect("builder-inited", bring_in)
     app.connect("doctree-read", without_last_lines)
     app.connect("doctree-read", pictures_open)

@@ -90,3 +90,11 @@ def test_an_installed_package_adds_its_format_everywhere(folder, tmp_path):
     assert done.stdout.count("8 runs: 2 algorithms on 4 instances") == 2, done.stderr
     assert "--format linse: expected one of" in done.stderr
     assert ", solved, lines, parquet, " in done.stderr
+
+
+def test_a_file_of_another_program_with_the_same_ending_is_refused(folder):
+    def takes_all(source):
+        return make_runs(source, source.ending(".lines", ".json") or refuse())
+
+    with pytest.raises(AssertionError, match="for package.json, the reader must raise Refused"):
+        check_reader(takes_all, folder)

@@ -56,7 +56,7 @@ def check_reader(
     >>> _ = (folder / "x.mine").write_text("0.25")
     >>> pb.readers.check_reader(read_mine, folder)
     Traceback (most recent call last):
-    AssertionError: the reader returned runs where it must raise Refused
+    AssertionError: for notes.text, the reader must raise Refused
     """
     read, files = partial(_read, reader, options), Path(files)
     runs = read(files)
@@ -69,12 +69,12 @@ def check_reader(
         else:
             copy.mkdir()
             shutil.copy(files, copy)
-        other = Path(scratch, "other.text")
-        other.write_text("This is a file of another program.\n", "utf-8")
-        found = _catch(read, other)
-        if not isinstance(found, Refused):
-            what = f"raised {type(found).__name__}" if found else "returned runs"
-            raise AssertionError(f"the reader {what} where it must raise Refused") from found
+        for name in "notes.text", "package.json":
+            other = Path(scratch, name)
+            other.write_text('{"of": "another program"}\n', "utf-8")
+            found = _catch(read, other)
+            if not isinstance(found, Refused):
+                raise AssertionError(f"for {name}, the reader must raise Refused") from found
         for path in sorted(path for path in copy.rglob("*") if path.is_file()):
             content = path.read_bytes()
             start, end = content[: len(content) // 2], content[len(content) // 2 :]
