@@ -146,7 +146,14 @@ class Question:
         return type(self) is type(before) and self.certainty <= before.certainty
 
     def find_obstacle(self, members: Collection[str], removed: Collection[str]) -> str | None:  # noqa: ARG002
-        """Return why nothing can be decided with these members; None if something can."""
+        """Return why nothing can be decided with these members; None if something can.
+
+        Examples
+        --------
+        >>> import polarbear as pb
+        >>> pb.NoWorse("old").find_obstacle(["new", "odd"], removed=[])
+        "baseline='old' is not in the race; did you mean 'odd'?..."
+        """
         return None
 
 
