@@ -103,7 +103,13 @@ probability at most 0.05 each'
         )
 
     def find_obstacle(self, members: Collection[str], removed: Collection[str]) -> str | None:
-        """Return that the baseline does not race; None if it does."""
+        """Return that the baseline does not race; None if it does.
+
+        Examples
+        --------
+        >>> NoWorse("old").find_obstacle(["new", "odd"], removed=[])
+        "baseline='old' is not in the race; did you mean 'odd'?..."
+        """
         if self.baseline in members:
             return None
         if self.baseline in removed:
