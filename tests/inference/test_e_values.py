@@ -2,19 +2,28 @@
 
 from collections import Counter
 from itertools import product
-from math import exp, log
+from math import exp, gamma, log
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import polarbear as pb
+from polarbear.inference import e_values
 from polarbear.inference.e_values import (
+    Evidence,
+    Shares,
+    bound_win_rate,
     confidence_sequence,
     count_by_instance,
     count_outcomes,
+    lead_bets,
     log_lead,
+    log_mixture,
     log_par,
     multiplicity,
+    preference_evidence,
+    score_bets,
 )
 from racers import drive, race_of, restore
 
@@ -137,10 +146,18 @@ def test_very_many_outcomes_give_numbers():
     assert (log_par(wins, 0 * wins, losses, 0.0) == log_lead(wins, losses, 0.0)).all()
 
 
-def test_outcomes_are_counted_by_instances():
+@pytest.mark.parametrize(("sparse", "cells"), [(False, None), (True, None), (True, 1)])
+def test_outcomes_are_counted_by_instances(sparse, cells, monkeypatch):
+    """Of all algorithms on each instance, or of three of four; at once, or in small parts."""
     runs = pb.simulation.simulate_runs(np.zeros((3, 4)), 30, 1, rounding=1.0, cut=0.2, crashed=0.1)
     more = [run._replace(repetition=1) for run in runs if run.instance == "i1"]
-    rankings = pb.rank(pb.Runs.from_records([*runs, *more], direction="minimize"))
+    data = [*runs, *more]
+    if sparse:
+        left_out = {name: f"a{1 + k % 4}" for k, name in enumerate(runs.instances)}
+        data = [run for run in data if run.algorithm != left_out[run.instance]]
+    rankings = pb.rank(pb.Runs.from_records(data, direction="minimize"))
+    if cells:
+        monkeypatch.setattr(e_values, "MAX_CELLS", cells)
     outcomes = count_outcomes(rankings)
     for (i, a), (j, b) in product(enumerate(rankings.algorithms), repeat=2):
         for t, time in enumerate(rankings.times):
@@ -278,8 +295,8 @@ def test_counts_by_instance_add_up_to_the_counts():
     """With ties, repetitions, weights and runs that are not known at all times."""
     rng = np.random.default_rng(2)
     runs = [
-        pb.Run(name, f"i{k}", [1, 2], rng.integers(0, 3, 2).astype(float), 2 + k % 2, repetition)
-        for name in ("a", "b", "c")
+        pb.Run(name, f"i{k}", [1, 2], rng.integers(0, 3, 2).astype(float), until, repetition)
+        for name, until in (("a", 3), ("b", 2), ("c", 2))
         for k in range(7)
         for repetition in range(1 + k % 3)
         if (name, k) != ("b", 3)
@@ -294,3 +311,118 @@ def test_counts_by_instance_add_up_to_the_counts():
         counted = count_by_instance(rankings, first, second)
         assert counted.shape == (3, 3, len(pair.instances))
         np.testing.assert_allclose(counted.sum(axis=2), [one[:, row, 1 - row] for one in expected])
+
+
+def literal_preference(rankings, weights, a, b, heaviest=1.0):
+    """E-values of lead and par as products over instances and their repetitions."""
+    lead, par = np.array([0.4, 0.3, 0.2, 0.1]), np.array([10.0, 1.0, 1.0]) / 12
+    thetas, stakes = np.array([0.04, 0.0896281, 0.2008298, 0.45]), np.array([0.141414, 0.531812, 2])
+    counted = [t for t, weight in enumerate(weights) if weight]
+    for instance, name in enumerate(rankings.instances):
+        size = rankings.weight[rankings.instance == instance].sum() / heaviest
+        repetitions = [
+            *zip(*(rankings.order(name, rankings.times[t]) for t in counted), strict=True)
+        ]
+        for orders in repetitions:
+            score, share = 0.0, size / len(repetitions)
+            for t, order in zip(counted, orders, strict=True):
+                place = {one: k for k, group in enumerate(order) for one in group}
+                if a not in place or b not in place:
+                    score, share = 0.0, 0.0  # unknown: no bet
+                    break
+                score += weights[t] * (1.0 * (place[a] < place[b]) + 0.5 * (place[a] == place[b]))
+            lead *= (1 + 2 * thetas * (2 * score - 1)) ** share
+            par *= (1 + stakes * (score - 0.45)) ** share
+    return lead.sum(), par.sum()
+
+
+@pytest.mark.parametrize("cells", [None, 1])
+def test_weighted_scores_are_bet_on_instance_by_instance(cells, monkeypatch):
+    """With ties, repetitions, unknown runs, a time that does not count, and a heavy instance."""
+    runs = pb.simulation.simulate_runs(np.zeros((4, 3)), 40, 1, rounding=1.0, cut=0.2)
+    more = [run._replace(repetition=1) for run in runs if run.instance in ("i1", "i2")]
+    data = pb.Runs.from_records([*runs, *more], direction="minimize")
+    rankings = pb.rank(data, weights={"i2": 4.0})
+    weights = np.array([0.2, 0.0, 0.5, 0.3])
+    if cells:
+        monkeypatch.setattr(e_values, "MAX_CELLS", cells)
+    for heaviest in (None, 2.0):
+        evidence = preference_evidence(rankings, weights, EPSILON, heaviest)
+        for (i, a), (j, b) in product(enumerate(rankings.algorithms), repeat=2):
+            if i != j:
+                lead, par = literal_preference(rankings, weights, a, b, heaviest or 4.0)
+                assert np.exp(evidence.lead[0, i, j]) == pytest.approx(lead, rel=1e-4)
+                assert np.exp(evidence.par[0, i, j]) == pytest.approx(par, rel=1e-4)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 0.0])
+def test_weight_on_one_time_is_the_e_value_of_that_time(epsilon):
+    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0, cut=0.2)
+    rankings = pb.rank(runs)
+    by_time = Evidence.from_outcomes(count_outcomes(rankings), epsilon)
+    weighted = preference_evidence(rankings, np.array([0.0, 1.0, 0.0]), epsilon)
+    off = ~np.eye(3, dtype=bool)
+    assert weighted.lead[0][off] == pytest.approx(by_time.lead[1][off])
+    if epsilon:
+        assert weighted.par[0][off] == pytest.approx(by_time.par[1][off])
+    else:  # only a lead shows it
+        assert (weighted.par == -np.inf).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.05, 0.2, 0.4])
+def test_bets_lie_as_close_as_they_must(epsilon):
+    """One fewer would leave gaps that are too wide; and no stake can lose all."""
+    for bets, most, whole in (
+        (lead_bets(epsilon)[0], 2.25, 0.5),
+        (score_bets(0.5 - epsilon, epsilon)[0], 4.0, 1 / (0.5 - epsilon)),
+        (score_bets(0.5 + epsilon, epsilon)[0], 4.0, 1 / (0.5 + epsilon)),
+    ):
+        ratio, n_gaps = bets[1] / bets[0], len(bets) - 1
+        assert bets[1:] / bets[:-1] == pytest.approx(ratio)
+        assert 1 < ratio <= most
+        assert n_gaps == 1 or ratio ** (n_gaps / (n_gaps - 1)) > most
+        assert bets[-1] == pytest.approx(0.9 * whole)
+    assert score_bets(0.8, 0.3)[0] * 0.8 == pytest.approx([0.8, 0.9])
+
+
+def test_the_wealth_of_a_mixture_is_the_mean_of_the_wealths():
+    assert np.exp(log_mixture(np.array([1.0, 3.0]), [log(1), log(5)])) == pytest.approx(4)
+    assert np.exp(log_mixture(np.array([2.0]), [log(3)])) == pytest.approx(3)
+
+
+def test_the_shares_of_the_error_are_those_that_are_stated():
+    assert Shares() == (1.0, 0.0)
+    assert Shares.at_end_of(120) == (0.5, pytest.approx(0.45))
+    assert Shares.at_end_of(40) == (0.25, pytest.approx(0.75 * 0.9))
+    assert Shares.at_end_of(40, 1).now == pytest.approx(0.75 * 0.1 / 2)
+    assert multiplicity(0) == 1
+    assert multiplicity(19) == pytest.approx(20)  # an equal share is less than a tenth
+    assert multiplicity(19, 1) == pytest.approx(40)
+
+
+@pytest.mark.parametrize("certainty", [0.6, 0.95])
+def test_a_confidence_sequence_is_where_the_uniform_mixture_is_not_much_better(certainty):
+    """Its bounds are the roots of q^w (1 - q)^l = d B(w + 1, l + 1), found by another method."""
+    counts = [(0, 0), (1, 0), (0, 1), (0.3, 0.4), (1, 2), (0, 9), (9, 0), (2, 10), (60, 40)]
+    for wins, losses in counts:
+        beta = gamma(wins + 1) * gamma(losses + 1) / gamma(wins + losses + 2)
+
+        def excess(q, wins=wins, losses=losses, beta=beta):
+            return q**wins * (1 - q) ** losses - (1 - certainty) * beta
+
+        peak = wins / (wins + losses) if wins + losses else 0.5
+        expected = [end if excess(end) > 0 else brentq(excess, peak, end) for end in (0.0, 1.0)]
+        low, high = confidence_sequence(np.array([wins]), np.array([losses]), certainty)
+        assert [low[0], high[0]] == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_tie_is_half_a_win_and_half_a_loss_for_a_bound():
+    value = {"a": [1, 1, 1, 2, 2, 3, 3], "b": [2, 2, 3, 2, 2, 1, 0]}
+    runs = [
+        pb.Run(name, f"i{k}", [1.0], [float(one)], 1.0)
+        for name, values in value.items()
+        for k, one in enumerate(values)
+    ]
+    rankings = pb.rank(pb.Runs.from_records(runs, direction="minimize"), [1.0])
+    found = bound_win_rate(rankings, "a", "b", 0.9)
+    assert np.ravel(found) == pytest.approx(np.ravel(confidence_sequence(4.0, 3.0, 0.9)))

@@ -5,7 +5,6 @@ import pytest
 
 import polarbear as pb
 from polarbear.cli.main import main
-from polarbear.inference.e_values import preference_evidence
 from polarbear.racing.events import from_json, to_json
 from polarbear.racing.questions.choice import choose
 from polarbear.selection.preferences import parse_preference
@@ -18,45 +17,6 @@ def choice(preference=EARLY, runs=4000, **more):
     """The question and the budget of a race for a choice."""
     budget = pb.Budget(batch=(4, 16), runs=runs)
     return {"question": pb.Choice(preference, **more), "budget": budget}
-
-
-def literal(rankings, weights, a, b):
-    """E-values of lead and par as products over instances."""
-    lead, par = np.array([0.4, 0.3, 0.2, 0.1]), np.array([10.0, 1.0, 1.0]) / 12
-    thetas, stakes = np.array([0.04, 0.0896281, 0.2008298, 0.45]), np.array([0.141414, 0.531812, 2])
-    for name in rankings.instances:
-        score = 0.0
-        for time, weight in zip(rankings.times, weights, strict=True):
-            (order,) = rankings.order(name, time)
-            place = {one: k for k, group in enumerate(order) for one in group}
-            score += weight * (1.0 if place[a] < place[b] else 0.5 if place[a] == place[b] else 0.0)
-        lead *= 1 + 2 * thetas * (2 * score - 1)
-        par *= 1 + stakes * (score - 0.45)
-    return lead.sum(), par.sum()
-
-
-def test_weighted_scores_are_bet_on_instance_by_instance():
-    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0)
-    rankings, weights = pb.rank(runs), np.array([0.2, 0.5, 0.3])
-    evidence = preference_evidence(rankings, weights, 0.05)
-    for i, a in enumerate(rankings.algorithms):
-        for j, b in enumerate(rankings.algorithms):
-            if i != j:
-                lead, par = literal(rankings, weights, a, b)
-                assert np.exp(evidence.lead[0, i, j]) == pytest.approx(lead, rel=1e-4)
-                assert np.exp(evidence.par[0, i, j]) == pytest.approx(par, rel=1e-4)
-
-
-def test_weight_on_one_time_is_the_e_value_of_that_time():
-    runs = pb.simulation.simulate_runs(np.zeros((3, 3)), 40, 1, rounding=1.0, cut=0.2)
-    rankings = pb.rank(runs)
-    from polarbear.inference.e_values import Evidence, count_outcomes
-
-    by_time = Evidence.from_outcomes(count_outcomes(rankings), 0.05)
-    weighted = preference_evidence(rankings, np.array([0.0, 1.0, 0.0]), 0.05)
-    off = ~np.eye(3, dtype=bool)
-    for one, other in zip(weighted, by_time, strict=True):
-        assert one[0][off] == pytest.approx(other[1][off])
 
 
 def test_the_choice_is_that_of_select():

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.special import betaln
+from scipy.special import betaln, xlog1py, xlogy
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
@@ -72,7 +72,7 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
         size, k = entry.shape
         cells = cell.reshape(size, k, k)
-        step = max(1, MAX_CELLS // size)
+        step = MAX_CELLS // size  # at least 1: a chunk has no more cells
         for first in range(0, n_times, step):
             at = slice(first, min(first + step, n_times))
             place = [rankings.position[at, entry[:, i]].T for i in range(k)]  # (size, times) each
@@ -85,7 +85,7 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
                 tied = (total @ ((place[i] == place[j]) & known[i])).T
                 ties[at, pair] += tied
                 ties[at, swapped] += tied
-    return Outcomes(wins.reshape(-1, n, n), ties.reshape(-1, n, n))
+    return Outcomes(wins.reshape(n_times, n, n), ties.reshape(n_times, n, n))
 
 
 def _sum_by_pair(cell: NDArray[np.intp], weight: Floats) -> tuple[NDArray[np.intp], Any]:
@@ -340,10 +340,7 @@ def confidence_sequence(wins: Floats, losses: Floats, certainty: float) -> tuple
     peak = np.where(wins + losses > 0, wins / np.maximum(wins + losses, 1), 0.5)
 
     def inside(q: Floats) -> Bools:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            won = np.where(wins > 0, wins * np.log(q), 0.0)
-            lost = np.where(losses > 0, losses * np.log1p(-q), 0.0)
-        return won + lost > least
+        return xlogy(wins, q) + xlog1py(losses, -q) > least
 
     bounds = []
     for end in (0.0, 1.0):
