@@ -14,6 +14,7 @@ import pytest
 
 from polarbear import DataError, Runs, read
 from polarbear.errors import DataWarning
+from polarbear.readers.log_formats import LOG_FORMATS
 
 FILES = Path(__file__).parent / "files"
 TOKENS = [
@@ -166,6 +167,10 @@ def parquet_of_ours():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutants", [30, pytest.param(2000, marks=pytest.mark.long)])
+def test_all_logs_are_damaged():
+    assert {log.name for log in LOG_FORMATS} <= CASES.keys()
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     if case in ("parquet", "benchopt", "carps-parquet"):
