@@ -165,12 +165,12 @@ def parquet_of_ours():
     return file.getvalue()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mutants", [30, pytest.param(2000, marks=pytest.mark.long)])
 def test_all_logs_are_damaged():
     assert {log.name for log in LOG_FORMATS} <= CASES.keys()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("mutants", [30, pytest.param(2000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("case", CASES)
 def test_damaged_files_are_read_or_refused(case, mutants, tmp_path):
     if case in ("parquet", "benchopt", "carps-parquet"):
