@@ -1,5 +1,7 @@
 """Relations between curves against their definitions, draw by draw."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -290,3 +292,240 @@ def test_who_is_tied_is_not_called_open():
     assert (second.kind, second.rival) == ("equivalent", "a")
     assert str(first).startswith("a is tied with b within 0.1 at all times")
     assert third.kind == "dominated"
+
+
+# Each function against loops, on probabilities whose sums are exact: thresholds are met exactly.
+
+EXACT = np.array([0.0, 0.125, 0.25, 0.5, 0.75, 0.875, 0.9375, 1.0])
+"""Probabilities that are compared with a certainty of 3/4."""
+
+
+def random_chances(seed):
+    """P(row ahead of column), and P(they are equivalent), of which many are certain."""
+    rng = np.random.default_rng(seed)
+    n_times, n = rng.integers(1, 5), rng.integers(2, 5)
+    ahead, alike = np.full((n_times, n, n), 0.5), np.ones((n_times, n, n))
+    for a, b in zip(*np.triu_indices(n, 1), strict=True):
+        likely = [EXACT, EXACT[3:5], EXACT[4:], 1 - EXACT[4:]][rng.integers(4)]
+        ahead[:, a, b] = rng.choice(likely, n_times)
+        alike[:, a, b] = alike[:, b, a] = rng.choice(EXACT[: rng.choice([4, 5])], n_times)
+        ahead[:, b, a] = 1 - ahead[:, a, b]
+    return ahead, alike
+
+
+def literal_settled(ahead, alike, a, b, resolution):
+    """Whether the relation of a pair is known at all times, by what it is at any two of them."""
+    n_times = len(ahead)
+    for t, s in np.ndindex(n_times, n_times):
+        first, second = ahead[t, a, b] >= 0.75, ahead[s, b, a] >= 0.75
+        both = (first or alike[t, a, b] >= 0.75) and (second or alike[s, a, b] >= 0.75)
+        if both and (resolution == "at_par" or (resolution == "crossing" and (first or second))):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("resolution", ["strict", "crossing", "at_par"])
+def test_open_times_are_those_of_loops(resolution):
+    """A pair is open where it is not resolved; and, if it leads but does not dominate, where the
+    error is above its share, or at the worst time."""
+    for seed in range(60):
+        ahead, alike = random_chances(seed)
+        n_times, n, _ = ahead.shape
+        beats = np.random.default_rng(seed).random((n, n)) < 0.3
+        expected = np.zeros(ahead.shape, dtype=bool)
+        for a, b in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
+            leads, ties = ahead[:, a, b] >= 0.75, alike[:, a, b] >= 0.75
+            known = leads | (ahead[:, b, a] >= 0.75) | ties
+            if not literal_settled(ahead, alike, a, b, resolution):
+                expected[:, a, b] |= ~known
+            if leads.all() and not beats[a, b] and not ties.any():
+                short = [t for t in range(n_times) if 1 - ahead[t, a, b] > 0.25 / n_times]
+                for t in short or [int(np.argmin(ahead[:, a, b]))]:
+                    expected[t, a, b] = expected[t, b, a] = True
+        found = dominance.find_open_times(ahead, alike, beats, 0.75, resolution)
+        assert (found == expected).all()
+
+
+def test_who_leads_at_exactly_the_certainty_leads():
+    for seed in range(60):
+        ahead, alike = random_chances(seed)
+        both = range(ahead.shape[1])
+        crossing = dominance.crosses(ahead, alike, 0.75)
+        par = dominance.are_at_par(ahead, alike, 0.75)
+        pointwise = dominance.dominates(ahead, ahead[0], 0.75, "pointwise")
+        for a, b in itertools.product(both, both):
+            for matrix, resolution in ((crossing, "crossing"), (par, "at_par")):
+                settled = literal_settled(ahead, alike, a, b, resolution)
+                assert matrix[a, b] == (a != b and settled)
+            assert pointwise[a, b] == all(ahead[:, a, b] >= 0.75)
+    assert (dominance.dominates(ahead, ahead[0], 0.75) == (ahead[0] >= 0.75)).all()
+    dominance.check_certainty(1.0)
+
+
+def test_the_last_of_a_chain_goes_first_however_sure_the_others_are():
+    chain = np.diag([0.99, 0.8, 0.8], 1)
+    assert dominance.eliminate(chain > 0, chain).tolist() == [False, True, True, True]
+
+
+def test_of_a_circle_of_dominance_the_most_certainly_dominated_one_goes_first():
+    circle = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
+    sure = np.array([[0, 0.8, 1, 0], [0, 0, 0.9, 0], [0.7, 0, 0, 0], [0, 0, 0, 0]])
+    # The third goes; then the second is dominated by the first, which nobody dominates any more.
+    assert dominance.eliminate(circle, sure).tolist() == [False, True, True, False]
+    # Two circles at once: in each, the surest of those that are left.
+    two = np.kron(np.eye(2, dtype=bool), [[False, True], [True, False]])
+    sure = np.array([[0, 0.9, 0, 0], [0.8, 0, 0, 0], [0, 0, 0, 0.6], [0, 0, 0.7, 0]])
+    assert dominance.eliminate(two, sure).tolist() == [False, True, True, False]
+    assert not dominance.eliminate(np.zeros((3, 3), dtype=bool), np.zeros((3, 3))).any()
+
+
+def test_changes_of_the_lead_are_those_of_loops():
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        ahead, lead = rng.choice(EXACT, 7), rng.integers(-2, 3, (16, 7)).astype(float)
+        certain = [t for t in range(7) if ahead[t] >= 0.75 or 1 - ahead[t] >= 0.75]
+        expected = []
+        for s, t in itertools.pairwise(certain):
+            up, was_up = ahead[t] >= 0.75, ahead[s] >= 0.75
+            if up == was_up:
+                continue
+            before, after = (1 - ahead[s], ahead[t]) if up else (ahead[s], 1 - ahead[t])
+            both = [x[s] < 0 < x[t] if up else x[t] < 0 < x[s] for x in lead]
+            expected.append((s, t, up, before * after, min(np.mean(both), before, after)))
+        for product in (True, False):
+            changes = dominance.find_lead_changes(ahead, lead, 0.75, product=product)
+            chosen = [(*one[:3], one[3] if product else one[4]) for one in expected]
+            assert list(changes) == chosen
+
+
+def random_draws(seed):
+    """Draws with few different values, and P(ahead) that is near their shares, not equal."""
+    rng = np.random.default_rng(seed)
+    n_times, n, n_draws = rng.integers(2, 10), rng.integers(2, 12), 16
+    centre = rng.integers(-1, 2, (1, 1, n)) * rng.integers(0, 3)
+    draws = (
+        centre + rng.integers(-2, 3, (n_draws, 1, n)) + rng.integers(0, 2, (n_draws, n_times, n))
+    )
+    share = (draws[..., :, None] > draws[..., None, :]).mean(axis=0)
+    share += (draws[..., :, None] == draws[..., None, :]).mean(axis=0) / 2
+    near = np.round(64 * share + rng.integers(-3, 4, share.shape)).clip(0, 64) / 64
+    near = np.where(np.triu(np.ones((n, n))) > 0, near, 1 - near.swapaxes(1, 2))
+    near[:, range(n), range(n)] = 0.5
+    return draws.astype(float), near
+
+
+def literal_joint(draws, ahead, *, count):
+    """P(a ahead of b at all times): the share of draws, within the bounds that P(ahead) sets."""
+    n_draws, n_times, n = draws.shape
+    found = np.zeros((n, n))
+    for a, b in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
+        chance, lead = ahead[:, a, b], draws[:, :, a] - draws[:, :, b]
+        least = np.full(n_times, 0.0 if count else -np.inf)
+        for t, behind in enumerate(np.round((1 - chance) * n_draws).astype(int)):
+            if behind and not count:  # as many draws as P(ahead) says are behind
+                least[t] = sorted(lead[:, t])[behind - 1]
+        share = min(np.mean((lead > least).all(axis=1)), 1 - 0.5 / n_draws)
+        if chance.min() > 1e-3:
+            found[a, b] = max(min(share, chance.min()), 1 - sum(1 - chance))
+    return found
+
+
+@pytest.mark.parametrize("count", [True, False])
+def test_who_is_ahead_at_all_times_is_counted_draw_by_draw(count, monkeypatch):
+    for seed in range(25):
+        draws, ahead = random_draws(seed)
+        found = dominance.prob_ahead_everywhere_matrix(draws, ahead, count=count)
+        expected = literal_joint(draws, ahead, count=count)
+        assert_allclose(found, expected, atol=1e-12)
+        worst = ahead.min(axis=0)
+        for least in (0.0, 0.5, worst[0, -1]):  # what is below need not be counted
+            some = dominance.prob_ahead_everywhere_matrix(draws, ahead, count=count, least=least)
+            assert (some[worst >= least] == found[worst >= least]).all()
+    for cells in (1, 300):  # few pairs at a time
+        monkeypatch.setattr(dominance, "MAX_CELLS", cells)
+        again = dominance.prob_ahead_everywhere_matrix(draws, ahead, count=count)
+        assert (again == found).all()
+
+
+@pytest.mark.parametrize("count", [True, False])
+def test_draws_say_nothing_above_what_their_number_resolves(count):
+    """At each time P is 1 - 1/80: one of 16 draws would be too many, and none too few."""
+    draws = np.tile([1.0, 0.0], (16, 5, 1))
+    ahead = np.full((5, 2, 2), 0.5)
+    ahead[:, 0, 1], ahead[:, 1, 0] = 1 - 1 / 80, 1 / 80
+    found = dominance.prob_ahead_everywhere_matrix(draws, ahead, count=count)
+    assert found[0, 1] == pytest.approx(1 - 0.5 / 16)
+    draws[:8] = [0.0, 1.0]
+    ahead[0, 1, 0], ahead[1:, 1, 0] = (
+        1e-3,
+        0.5,
+    )  # such a pair is not counted, whatever the draws say
+    assert dominance.prob_ahead_everywhere_matrix(draws, ahead, count=count)[1, 0] == 0
+
+
+@pytest.mark.parametrize("count", [True, False])
+def test_what_no_draw_resolves_is_not_counted(count):
+    """The lower bound is 1 - 1/32, and each of 16 draws says the opposite."""
+    draws, ahead = np.tile([0.0, 1.0], (16, 2, 1)), np.full((2, 2, 2), 0.5)
+    ahead[:, 0, 1], ahead[:, 1, 0] = 1 - 1 / 64, 1 / 64
+
+    def refused(*_):
+        raise AssertionError("no draws are needed")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dominance, "_count_joint" if count else "_prob_joint", refused)
+        found = dominance.prob_ahead_everywhere_matrix(draws, ahead, count=count, least=0.5)
+    assert found.tolist() == [[0, 1 - 1 / 32], [0, 0]]
+
+
+def test_draws_of_a_pair_are_left_out_when_it_is_known_to_be_behind():
+    """That is looked up after every fourth time. Of nine, the last but one comes last."""
+    a, b = np.array([0, 0, 1]), np.array([1, 2, 0])
+    for n_times, last, left in ((3, 2, [0, 1, 2]), (4, 3, [0]), (8, 7, [0]), (9, 7, [0, 1])):
+        curves = [np.array([[2.0, 2.0], [0.0, 1.0], [1.0, 1.0]]) for _ in range(n_times)]
+        curves[last][2] = 3.0
+        won, rest = dominance._joint_wins(curves, a, b)
+        assert rest.tolist() == left
+        assert won.tolist() == [[k == 0] * 2 for k in left]
+    same = np.zeros((5, 3, 2))
+    same[:, 2] = 1.0
+    assert len(dominance._distinct_curves(same)) == 2
+
+
+def test_at_one_time_it_is_the_chance_at_that_time():
+    draws, ahead = np.zeros((8, 1, 2)), np.array([[[0.5, 0.1], [0.9, 0.5]]])
+    found = dominance.prob_ahead_everywhere_matrix(draws, ahead, count=True)
+    assert found.tolist() == [[0.0, 0.1], [0.9, 0.0]]
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_who_is_undominated_in_a_draw_is_counted_draw_by_draw(most, monkeypatch):
+    """By all pairs, or by the surest rivals first; a rival that is never ahead is left out."""
+    monkeypatch.setattr(dominance, "MAX_FULL_ALGORITHMS", most)
+    for seed in range(25):
+        draws, ahead = random_draws(seed)
+        n_draws, _, n = draws.shape
+        expected = np.ones((n_draws, n), dtype=bool)
+        for k, a, b in np.ndindex(n_draws, n, n):
+            if ahead[:, a, b].min() > 0.5 / n_draws and all(draws[k, :, a] > draws[k, :, b]):
+                expected[k, b] = False
+        assert (dominance.is_undominated_in_draws(draws, ahead) == expected).all()
+    monkeypatch.setattr(dominance, "MAX_CELLS", 1)
+    assert (dominance.is_undominated_in_draws(draws, ahead) == expected).all()
+    # Each of twenty rivals is ahead in one draw of twenty, and nobody in the last one.
+    draws = np.zeros((21, 2, 21))
+    draws[range(20), :, range(1, 21)] = 1.0
+    ahead = np.full((2, 21, 21), 0.5)
+    assert dominance.is_undominated_in_draws(draws, ahead)[:, 0].tolist() == [False] * 20 + [True]
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_a_rival_that_no_draw_could_show_dominates_in_none(most, monkeypatch):
+    """The probability at the worst time is at most half a draw; a little more is counted."""
+    monkeypatch.setattr(dominance, "MAX_FULL_ALGORITHMS", most)
+    draws, ahead = np.tile([1.0, 0.0], (16, 2, 1)), np.full((2, 2, 2), 0.5)
+    ahead[0, 1, 0] = 0.0
+    for worst, dominated in ((0.0, False), (0.5 / 16, False), (1 / 16, True)):
+        ahead[0, 0, 1] = worst
+        found = dominance.is_undominated_in_draws(draws, ahead)
+        assert (found == [True, not dominated]).all()

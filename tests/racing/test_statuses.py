@@ -8,7 +8,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import polarbear as pb
-from polarbear.inference.dominance import eliminate
 from polarbear.racing.decisions import Pair
 from racers import SKILL, PerLook, race_of, solve
 
@@ -90,13 +89,6 @@ def test_a_pair_that_later_evidence_contradicts_is_open_again():
         race.ask()
         pair: Pair = ("early", "late")
         assert (pair in race.state.pairs.open) == expected
-
-
-def test_a_circle_of_dominance_leaves_one():
-    beats = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]], dtype=bool)
-    sure = np.where(beats, [[0, 0.9, 0, 0], [0, 0, 0.8, 0], [0.7, 0, 0, 0], [0, 0, 0, 0]], 0.0)
-    assert eliminate(beats, sure).tolist() == [True, True, False, False]
-    assert eliminate(np.zeros((3, 3), dtype=bool), np.zeros((3, 3))).tolist() == [False] * 3
 
 
 @pytest.mark.slow

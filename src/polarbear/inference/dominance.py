@@ -218,10 +218,10 @@ def find_lead_changes(
         up = bool(ahead[t] >= certainty)
         if up == (ahead[s] >= certainty):
             continue
-        before, after = (1 - ahead[s], ahead[t]) if up else (ahead[s], 1 - ahead[t])
-        sign = 1 if up else -1
-        counted = np.mean((sign * lead[:, s] < 0) & (sign * lead[:, t] > 0))
-        both = before * after if product else min(float(counted), before, after)
+        low, high = (s, t) if up else (t, s)  # when the first of the pair is behind, and ahead
+        behind, leads = 1 - ahead[low], ahead[high]
+        counted = np.mean((lead[:, low] < 0) & (lead[:, high] > 0))
+        both = behind * leads if product else min(float(counted), behind, leads)
         yield s, t, up, float(both)
 
 
@@ -275,13 +275,11 @@ def is_undominated_in_draws(utilities: NDArray[Any], ahead: Floats) -> Bools:
     """
     draws, _, n = utilities.shape
     undominated = np.ones((n, draws), dtype=bool)
-    least = ahead.min(axis=0)
-    np.fill_diagonal(least, 0.0)
-    row, column = np.nonzero(least > 0.5 / draws)
-    curves = _distinct_curves(utilities) if len(row) else []
+    least, curves = ahead.min(axis=0), _distinct_curves(utilities)
     if n > MAX_FULL_ALGORITHMS:
         _count_undominated(undominated, curves, least)
         return undominated.T
+    row, column = np.nonzero(least > 0.5 / draws)
     step = max(1, MAX_CELLS // draws)
     for k in range(0, len(row), step):
         a, b = row[k : k + step], column[k : k + step]
