@@ -14,19 +14,18 @@ other package::
 
 __version__ = "0.1.0"
 
-with open(f"{__file__}i", encoding="utf-8") as _stub:  # noqa: PTH123 (pathlib is slow to import)
-    _LINES = [line.split() for line in _stub if line.startswith("from ")]
-_HOME = {words[-1]: words[1] for words in _LINES}  # from HOME import NAME as NAME
-
-__all__ = sorted([*_HOME, "__version__"])  # pyright: ignore[reportUnsupportedDunderAll]
-
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
+    with open(f"{__file__}i", encoding="utf-8") as stub:  # noqa: PTH123 (pathlib is slow to import)
+        lines = [line.split() for line in stub if line.startswith("from ")]
+    homes = {words[-1]: words[1] for words in lines}  # from HOME import NAME as NAME
+    if name == "__all__":
+        return sorted([*homes, "__version__"])
+    if name not in homes:
         raise AttributeError(f"module 'polarbear' has no attribute {name!r}")
     from importlib import import_module
 
-    home = _HOME[name]
+    home = homes[name]
     public = None if home == __name__ else getattr(import_module(home), name, None)
     if public is None:  # a module
         public = import_module(f"{home}.{name}")
@@ -34,5 +33,5 @@ def __getattr__(name: str) -> object:
     return public
 
 
-def __dir__() -> list[str]:
-    return __all__
+def __dir__() -> object:  # the names, sorted
+    return __getattr__("__all__")

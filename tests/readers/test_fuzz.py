@@ -14,6 +14,7 @@ import pytest
 
 from polarbear import DataError, Runs, read
 from polarbear.errors import DataWarning
+from polarbear.readers.log_formats import LOG_FORMATS
 
 FILES = Path(__file__).parent / "files"
 TOKENS = [
@@ -162,6 +163,10 @@ def parquet_of_ours():
     file = io.BytesIO()
     runs.to_parquet(file)
     return file.getvalue()
+
+
+def test_all_logs_are_damaged():
+    assert {log.name for log in LOG_FORMATS} <= CASES.keys()
 
 
 @pytest.mark.slow

@@ -87,20 +87,9 @@ class PairEvidence(NamedTuple):
     @classmethod
     def empty(cls, n_stretches: int, shape: tuple[int, int]) -> Self:
         """Return the evidence without any instance, of pairs with a row and a column."""
-        on_stretches = (n_stretches, *shape)
-        return cls(
-            no_worse=np.zeros(on_stretches),
-            better=np.zeros(shape),
-            t_no_worse=np.zeros(on_stretches),
-            t_better=np.zeros(shape),
-            p_no_worse=np.ones(on_stretches),
-            p_better=np.ones(shape),
-            lead=np.zeros(on_stretches),
-            worse=np.zeros(on_stretches),
-            p_worse=np.ones(on_stretches),
-            instances=np.zeros(on_stretches),
-            on_all_times=np.zeros(shape),
-        )
+        once = ("better", "t_better", "p_better", "on_all_times")
+        sizes = {name: shape if name in once else (n_stretches, *shape) for name in cls._fields}
+        return cls(**{name: np.full(sizes[name], float(name[:2] == "p_")) for name in sizes})
 
     def shows_worse(self, log_k: Floats, level: Floats | float) -> Bools:
         """Return a mask (n, n): row is worse by more than the margin on some stretch.
@@ -256,12 +245,12 @@ def find_chances_of_curves(
     first, second = np.triu_indices(len(algorithms), 1)
     source: Any = curves if wins is None else wins
     most = max(50, MAX_RESAMPLED // max(1, 3 * len(first) * n_times))
-    laid = source[:: max(1, -(-len(source) // most))].astype(float).transpose(2, 1, 0)
-    laid = np.ascontiguousarray(laid if wins is not None else np.exp(laid))  # (n or pairs, T, D)
+    laid = source[:: max(1, -(-len(source) // most))].transpose(2, 1, 0)
+    laid = np.exp(laid) if wins is None else laid.astype(float)
+    laid = np.ascontiguousarray(laid)  # (n or pairs, T, D)
     n_draws = laid.shape[2]
     if wins is not None:
         laid = np.concatenate([laid.mean(axis=2, keepdims=True), laid], axis=2)
-    n_cells = laid.shape[2]
     tally, step = _ClaimCounts(algorithms, n_draws), max(1, CACHED_CELLS // (n_draws * n_times))
     for low in range(0, len(first), step):
         a, b = first[low : low + step], second[low : low + step]
@@ -269,17 +258,19 @@ def find_chances_of_curves(
             ours, theirs = laid[a], laid[b]
             if shift is not None:
                 ours *= np.exp(shift[:, a, b]).T[:, :, None]
-            won = ours / (ours + theirs)
+            theirs += ours
+            won = np.divide(ours, theirs, out=ours)
         else:
             won = laid[low : low + step]
-        sums = np.zeros((len(a), n_times + 1, n_cells))
-        np.cumsum(won, axis=1, out=sums[:, 1:])
-        least, most_won = np.ones((len(a), n_cells)), np.zeros((len(a), n_cells))
+        for t in range(1, n_times):
+            won[:, t] += won[:, t - 1]
+        sums = [0.0, *won.swapaxes(0, 1)]  # before each time
+        least, most_won = np.ones_like(won[:, 0]), np.zeros_like(won[:, 0])
         for one in stretches:
-            share = (sums[:, one.stop] - sums[:, one.start]) / (one.stop - one.start)
+            share = (sums[one.stop] - sums[one.start]) / (one.stop - one.start)
             np.minimum(least, share, out=least)
             np.maximum(most_won, share, out=most_won)
-        share = sums[:, -1] / n_times
+        share = sums[-1] / n_times
         if wins is not None:
             least, most_won = _count_noise_once(least), -_count_noise_once(-most_won)
             share = share[:, 1:]
@@ -346,12 +337,14 @@ def weigh(
     both_sides: bool = False,
 ) -> None:
     """Set the evidence of the first of each pair, and of the second one, at its row and column."""
-    for s, counts in enumerate(tally.results):
-        share = np.linspace(0, 1, counts.shape[1])
-        won, lost = np.repeat(share, len(share)), np.tile(share, len(share))
-        cells = counts.reshape(len(counts), -1)
-        for at, own in zip(both, ((won, lost), (lost, won)), strict=True):
-            weigh_stretch(evidence, (s, *at), cells, *own, margin, both_sides=both_sides)
+    for size in {counts.shape[1] for counts in tally.results}:  # stretches of a length at once
+        alike = [s for s, counts in enumerate(tally.results) if counts.shape[1] == size]
+        used = np.any([tally.results[s].any(axis=0) for s in alike], axis=0)
+        won, lost = (k / (size - 1) for k in np.nonzero(used))
+        cells = np.concatenate([tally.results[s][:, used] for s in alike])
+        for pairs, own in zip(both, ((won, lost), (lost, won)), strict=True):
+            at = np.repeat(alike, len(pairs[0])), *(np.tile(each, len(alike)) for each in pairs)
+            weigh_stretch(evidence, at, cells, *own, margin, both_sides=both_sides)
     payoff = np.linspace(-1, 1, tally.leads.shape[1])
     for at, own in zip(both, (payoff, -payoff), strict=True):
         evidence.better[at] = _log_wealth(tally.leads, own, *_lead_bets())
@@ -361,7 +354,7 @@ def weigh(
 
 def weigh_stretch(
     evidence: PairEvidence,
-    at: tuple[int, Ints, Ints],
+    at: tuple[int | Ints, ...],
     counts: Floats,
     won: Floats,
     lost: Floats,
