@@ -1,5 +1,6 @@
 """The parts of a race's state, each by hand: members, pairs, pool, ledger, progress."""
 
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -12,13 +13,31 @@ from polarbear.data.run import Status
 from polarbear.inference.e_values import Shares
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.decisions import Decision, Open
-from polarbear.racing.events import Failed, Hosted
+from polarbear.racing.events import (
+    Added,
+    Asked,
+    Continued,
+    Decided,
+    Ended,
+    Extended,
+    Failed,
+    Hosted,
+    Identified,
+    Imported,
+    Offered,
+    Removed,
+    Started,
+    Superseded,
+    Told,
+    Withdrawn,
+)
 from polarbear.racing.failures import add_failure
 from polarbear.racing.jobs import Job, RunId
 from polarbear.racing.ledger import Ledger, Limit, RunIdSet, Spent, TrialRuns
+from polarbear.racing.model import Model
 from polarbear.racing.pool import Pool
-from polarbear.racing.progress import PendingRun, Progress
-from polarbear.racing.state import Members, OpenPairs
+from polarbear.racing.progress import DecisionInput, PendingRun, Progress
+from polarbear.racing.state import Members, OpenPairs, apply, start_state
 
 
 def run_of(algorithm="a", instance="i", repetition=0, until=2.0, status=Status.CUT, values=(1.0,)):
@@ -372,3 +391,340 @@ def test_a_pending_run_fails_by_its_status_once_it_has_arrived():
     assert not pending.failed
     assert not pending._replace(until=4.0, status=Status.CUT).failed
     assert pending._replace(until=1.0, status=Status.CRASHED).failed
+
+
+# Events, and the parts that they change
+
+
+AT_THE_END = (Open("a", "b", 0b10),)
+
+
+def state_of(names="ab", *events, question=None, **more):
+    """The state of a race with two times and three instances, after some events."""
+    started = Started(
+        seed=0,
+        times=(1.0, 2.0),
+        direction="minimize",
+        clock="",
+        endless=False,
+        question=question or pb.ParetoSet(),
+        budget=pb.Budget(batch=(2, 8), failures=1),
+        model=Model.of({}),
+    )
+    state = start_state(replace(started, **more))
+    after(state, Offered(("x", "y", "z")), *map(Added, names))
+    return after(state, *events)
+
+
+def after(state, *events):
+    for event in events:
+        apply(state, event)
+    return state
+
+
+def ask(*pairs, round_=0, **more):
+    """The event that requests runs, named by algorithm and instance."""
+    return Asked(tuple(job_of(*one, **more) for one in pairs), round_)
+
+
+def tell(pair, **more):
+    return Told(run_of(*pair, **more))
+
+
+def decided(round_=0, open_=AT_THE_END, **more):
+    return Decided(round_, Decision(open_, 4, **more))
+
+
+CRASHED = {"status": Status.CRASHED, "until": 0.5}
+LOST = Verdict("b", "dominated", rival="a", probability=0.96)
+
+
+def test_who_joins_has_all_pairs_open_and_a_place_among_the_entries():
+    state = state_of("ab")
+    assert (state.pairs.open, state.pairs.batch) == ({("a", "b"): 0b11}, 2)
+    assert not state.progress.has_news
+    after(
+        state, ask("ax", "bx"), tell("ax"), tell("bx"), decided(verdicts=(Verdict("a", "member"),))
+    )
+    assert (state.pairs.open, state.pairs.batch) == ({("a", "b"): 0b10}, 4)
+    after(state, Ended("why"), Added("c", 5, 9.0, trial=True))
+    assert state.pairs.open == {("a", "b"): 0b10, ("a", "c"): 0b11, ("b", "c"): 0b11}
+    assert state.members.entries.numbers == {"a": [0], "b": [0], "c": [1]}
+    assert state.pool.backlog == {"a": 0, "b": 0, "c": 1}
+    assert (state.members.limits["c"], state.members.limits["a"]) == (Limit(5, 9.0), Limit())
+    assert state.members.on_trial == {"c": TrialRuns()}
+    assert (state.members.verdicts, state.pairs.batch) == ({}, 2)
+    assert not state.progress.has_news
+    assert state.progress.ended is None
+    # The rule of the paper for the size of a round ignores who joins.
+    paper = state_of("ab", decided(), Added("c"), question=pb.PaperParetoSet())
+    assert paper.pairs.batch == 4
+
+
+def test_who_comes_back_is_news_and_begins_without_failures():
+    state = state_of("abc", ask("cx"), tell("cx", **CRASHED), decided(), Removed("c", "why"))
+    assert (state.members.failures["c"], state.members.removed) == (1, {"c": "why"})
+    assert not state.progress.has_news  # there were no verdicts yet
+    after(state, Added("c"))
+    assert (state.members.failures["c"], state.members.removed) == (0, {})
+    assert state.progress.has_news
+
+
+def test_whom_the_removed_one_eliminated_returns():
+    state = state_of("abc", decided(verdicts=(LOST, Verdict("a", "member"))))
+    assert (state.members.racing, state.members.eliminated) == ({"a", "c"}, {"b": LOST})
+    assert state.rated() == ("a", "c")
+    assert replace(state, setup=replace(state.setup, question=pb.PaperParetoSet())).rated() == (
+        "a",
+        "b",
+        "c",
+    )
+    after(state, Removed("a", "why"))
+    assert (state.members.racing, state.members.eliminated) == ({"b", "c"}, {})
+    assert state.pairs.open == {("b", "c"): 0b11}
+    assert state.progress.has_news
+    # Who is out already changes no verdict.
+    state = state_of("abc", decided(verdicts=(LOST, Verdict("a", "member"))), Removed("b", "why"))
+    assert (state.members.racing, state.members.removed) == ({"a", "c"}, {"b": "why"})
+    assert state.members.eliminated == {}
+    assert not state.progress.has_news
+    # And what was new before stays so.
+    assert state_of("abc", ask("ax"), Removed("b", "why")).progress.has_news
+
+
+def test_a_request_is_charged_until_it_arrives_and_its_round_is_decided():
+    state = state_of("ab", ask("ax", "bx"))
+    a, b = RunId("a", "x", 0), RunId("b", "x", 0)
+    assert state.ledger.requested == Spent(2, 4.0)
+    assert state.progress.pending == {0: {a: PendingRun(2.0), b: PendingRun(2.0)}}
+    assert set(state.progress.wanted) == {a, b}
+    assert (state.progress.n_asked, state.progress.has_news) == (1, True)
+    assert (state.pool.order, state.pool.observed_until["x"]) == (["x"], {"a": 2.0, "b": 2.0})
+    with pytest.raises(ValueError, match="some of its runs have not arrived"):
+        after(state_of("ab", ask("ax", "bx")), decided())
+    after(state, tell("ax", until=1.5, values=()), tell("bx", **CRASHED))
+    assert (state.progress.wanted, state.ledger.spent) == ({}, Spent(2, 2.0))
+    assert state.progress.pending[0][a] == PendingRun(2.0, 0.0, 1.5, Status.CUT, has_value=False)
+    assert state.progress.pending[0][b] == PendingRun(2.0, 0.0, 0.5, Status.CRASHED, has_value=True)
+    assert state.find_failing() == {}
+    state.members.on_trial |= {"a": TrialRuns(), "b": TrialRuns()}
+    after(state, decided())
+    assert state.ledger.requested == Spent(2, 2.0)
+    assert state.progress.decision_input == DecisionInput(0, ("a", "b"))
+    assert (state.progress.pending, state.progress.n_rounds) == ({}, 1)
+    assert (state.progress.n_asked, state.progress.has_news) == (1, False)
+    assert (state.members.failures["a"], state.members.failures["b"]) == (0, 1)
+    assert state.members.on_trial == {"a": TrialRuns(1), "b": TrialRuns(1)}  # neither succeeded
+    assert state.pool.observed_until["x"] == {"a": 1.5, "b": inf}
+    assert state.pool.not_extendable == {("a", "x")}
+    # The second failure is one too many, as soon as it arrives.
+    after(state, ask("ay", "by", round_=1), tell("ay"), tell("by", **CRASHED))
+    assert state.find_failing() == {"b": 2}
+    assert not state_of("ab", budget=pb.Budget()).find_failing()
+    after(state, Removed("b", "failures"))
+    assert state.members.failed_out == {"b"}
+    after(state, decided(round_=1), Removed("a", "by hand"))
+    assert state.members.failed_out == {"b"}
+    assert state.members.on_trial == {}
+    assert state.pool.not_extendable == {("a", "x")}  # the second run was cut at its planned end
+
+
+def test_a_trial_ends_with_the_smallest_batch():
+    state = state_of("a", Added("b", trial=True), ask("bx"), tell("bx"), decided())
+    assert state.members.on_trial == {"b": TrialRuns(1, passed=True)}
+    after(state, ask("by", round_=1), tell("by"), decided(1))
+    assert state.members.on_trial == {}
+
+
+def test_a_decision_of_a_round_that_was_not_asked_counts_as_if_it_was():
+    assert state_of("ab", decided(round_=3)).progress.n_asked == 4
+    assert state_of("ab", ask("ax", round_=3), ask("ay", round_=1)).progress.n_asked == 4
+    assert state_of("ab", decided(returning=("c",))).progress.has_news
+    assert state_of("ab", decided(returning=("c",))).members.racing == {"a", "b", "c"}
+
+
+def test_a_failed_run_is_replaced_by_its_retry():
+    for until in (0.0, 0.5):
+        state = state_of("ab", ask("ax"), tell("ax", status=Status.CRASHED, until=until, values=()))
+        after(state, Asked((job_of("a", "x", 1),), 0))
+        assert state.ledger.requested == Spent(2, until + 2.0)
+        assert set(state.ledger.superseded) == {RunId("a", "x", 0)}
+        assert state.progress.pending == {0: {RunId("a", "x", 1): PendingRun(2.0)}}
+        after(state, tell("ax", repetition=1), decided())
+        assert (state.ledger.requested, state.members.failures["a"]) == (Spent(2, until + 2.0), 0)
+    # The last of the earlier repetitions is the one that is replaced.
+    after(state, ask("ax", repetition=2, round_=1), ask("ax", repetition=4, round_=1))
+    assert set(state.progress.pending[1]) == {RunId("a", "x", 4)}
+
+
+@pytest.mark.parametrize("continues", [True, False])
+def test_an_extension_costs_what_it_adds_only_if_it_continues(continues):
+    state = state_of("ab", continues=continues)
+    after(state, ask("ax", horizon=1.0), tell("ax", until=1.0), decided())
+    after(state, ask("ax", repetition=1, extends=0, round_=1))
+    cost = 1.0 if continues else 2.0
+    assert state.progress.pending[1] == {RunId("a", "x", 1): PendingRun(2.0, 1.0)}
+    assert state.ledger.requested == Spent(2, 1.0 + cost)
+    assert state.pool.observed_until["x"] == {"a": 2.0}
+    after(state, tell("ax", repetition=1, until=1.5))
+    assert state.ledger.spent == Spent(2, 1.0 + cost - 0.5)
+    after(state, decided(round_=1))
+    assert state.ledger.requested == Spent(2, 1.0 + cost - 0.5)
+    assert state.pool.observed_until["x"] == {"a": 1.5}
+    # A run that extends none is charged in full, and so is one that arrives although cancelled.
+    after(state, ask("ax", repetition=2, round_=2))
+    assert state.ledger.requested == Spent(3, 1.0 + cost - 0.5 + 2.0)
+    after(state, ask("ax", repetition=3, extends=2, round_=3), Removed("a", "why"))
+    after(state, tell("ax", repetition=3, until=2.0))
+    assert state.ledger.spent == Spent(3, 1.0 + cost - 0.5 + 2.0)
+
+
+def test_runs_of_later_rounds_never_count_once_they_are_cancelled():
+    def start():
+        state = state_of("abc", ask("ax", "bx"), ask("ay", "by", "cy", round_=1))
+        return after(state, tell("ax", **CRASHED), tell("ay", **CRASHED))
+
+    state = after(start(), Removed("a", "why"))
+    assert set(state.ledger.superseded) == {RunId("a", "y", 0)}
+    assert state.members.failures["a"] == 1
+    assert state.ledger.requested == Spent(5, 8.5)
+    assert state.pool.observed_until == {"x": {"b": 2.0, "a": inf}, "y": {"b": 2.0, "c": 2.0}}
+    after(state, Removed("b", "why"))
+    assert set(state.ledger.superseded) == {RunId("a", "y", 0), RunId("b", "y", 0)}
+    assert [*state.progress.pending] == [1]
+    assert set(state.progress.wanted) == {RunId("c", "y", 0)}
+    # When no pair is open, all that was asked beyond the decided round is cancelled.
+    state = after(start(), tell("bx"), decided(open_=()))
+    assert set(state.ledger.superseded) == {RunId(name, "y", 0) for name in "abc"}
+    assert (state.progress.pending, state.progress.wanted) == ({}, {})
+    assert not state.progress.has_news
+    state = after(start(), tell("bx"), decided())
+    assert state.progress.has_news  # the next round is under way
+    # Who is eliminated leaves after its runs of the round count.
+    state = after(start(), tell("bx"), decided(verdicts=(LOST, Verdict("a", "member"))))
+    assert set(state.ledger.superseded) == {RunId("b", "y", 0)}
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_run_that_is_superseded_or_withdrawn_is_as_if_it_was_not_made(arrived):
+    """Also one of the current round: it neither counts as failed nor corrects the charge."""
+    for event in (Superseded(RunId("a", "x", 0), 1), Withdrawn((("a", "x"),))):
+        state = state_of("ab", ask("ax", "bx"), ask("ay", round_=1))
+        after(state, *[tell("ax", **CRASHED)] * arrived, event)
+        assert set(state.ledger.superseded) == {RunId("a", "x", 0)}
+        assert state.ledger.requested == Spent(3, 6.0)
+        assert state.members.failures["a"] == 0
+        assert set(state.progress.run_ids()) == {RunId("b", "x", 0), RunId("a", "y", 0)}
+        assert set(state.progress.wanted) == {RunId("b", "x", 0), RunId("a", "y", 0)}
+        assert state.pool.observed_until == {"x": {"b": 2.0}, "y": {"a": 2.0}}
+
+
+def test_an_imported_run_counts_unless_it_is_superseded():
+    state = state_of("ab", Imported(run_of("a", "w", until=1.0)))
+    assert (state.pool.order, state.pool.observed_until) == (["w"], {"w": {"a": 1.0}})
+    assert (state.ledger.n_runs, state.ledger.spent) == ({"a": 1}, Spent())
+    assert state.progress.has_news
+    state = state_of("ab", Superseded(RunId("a", "w", 0), 1), Imported(run_of("a", "w")))
+    assert state.pool.order == []
+
+
+def test_withdrawn_runs_open_all_pairs_and_let_algorithms_return():
+    solvers = {"a": {"code": "1"}, "b": {"code": "2"}}
+    lost = LOST._replace(algorithm="c")
+    state = state_of("abcd", Identified(solvers=solvers), ask("ax", "bx", "dx"))
+    after(state, tell("ax"), tell("bx"), tell("dx", **CRASHED), decided(verdicts=(lost,)))
+    after(state, ask("ay", "dy", round_=1), tell("dy", **CRASHED), Removed("d", "failures"))
+    assert state.members.failed_out == {"d"}
+    after(state, tell("ay"), decided(round_=1))
+    after(state, Withdrawn((("a", "x"), ("a", "y"), ("d", "x")), instances=("x", "z")))
+    assert state.members.racing == {"a", "b", "c", "d"}
+    assert all(times == 0b11 for times in state.pairs.open.values())
+    assert len(state.pairs.open) == 6
+    # Who returns has a further entry, and nobody else has.
+    assert state.members.entries.numbers == {"a": [0], "b": [0], "c": [0, 1], "d": [0, 2]}
+    assert (state.members.failures["d"], state.members.failures["a"]) == (0, 0)
+    assert state.progress.identity.solvers == {"b": {"code": "2"}}  # a has no run left
+    assert state.pool.dropped == {"x", "z"}
+    assert state.progress.has_news
+    assert state.members.verdicts == {}
+    endless = state_of("ab", Withdrawn((("a", "x"),), instances=("x",)), endless=True)
+    assert endless.pool.dropped == set()
+    assert not endless.progress.has_news  # no run is there to decide from
+
+
+def test_another_question_opens_the_pairs_and_another_budget_does_not():
+    state = state_of("abc", ask("ax"), tell("ax"), decided(verdicts=(LOST,)))
+    state.pool.next_cached["a"] = 1
+    question = state.setup.question
+    after(state, Extended(question, pb.Budget(batch=(5, 8))))
+    assert (state.pairs.batch, state.pairs.open) == (5, {("a", "b"): 0b10})
+    after(state, Extended(question, pb.Budget(batch=(1, 3))))
+    assert (state.pairs.batch, state.members.eliminated) == (3, {"b": LOST})
+    assert (state.setup.budget.batch, state.pool.next_cached["a"]) == ((1, 3), 1)
+    assert state.members.verdicts
+    laxer = replace(question, certainty=0.9)
+    after(state, Extended(laxer, pb.Budget(batch=(1, 3))))
+    assert (state.pairs.batch, state.members.eliminated) == (1, {"b": LOST})
+    assert (state.pairs.open, state.setup.question) == ({("a", "c"): 0b11}, laxer)
+    assert (state.pool.next_cached["a"], state.members.verdicts) == (0, {})
+    assert state.progress.has_news
+    after(state, Extended(question, pb.Budget(batch=(2, 3))))
+    assert (state.members.racing, len(state.pairs.open)) == ({"a", "b", "c"}, 3)
+
+
+def test_reports_are_kept_and_do_not_reopen_a_race():
+    details, key = {"host": "node"}, RunId("a", "x", 0)
+    state = state_of("ab", ask("ax"), Ended("why"), tell("ax"))
+    after(state, Failed(key, Status.CRASHED, "no licence"), Hosted(3, (key,), details))
+    after(state, Hosted(4, (key,)), Identified(solvers={"a": {"code": "1"}}))
+    assert state.progress.ended == "why"
+    assert set(state.ledger.failed) == {key}
+    assert state.ledger.reasons["a"]["no licence"].runs == {"x": 1}
+    assert state.ledger.workers == {(("host", "node"),): 3}
+    assert state.progress.identity.solvers == {"a": {"code": "1"}}
+    after(state, Continued(RunId("a", "x", 1), 0))
+    assert state.ledger.extends == {RunId("a", "x", 1): 0}
+    assert state.progress.ended is None
+    with pytest.raises(ValueError, match="can only be the first"):
+        after(state, state.setup)
+
+
+def test_an_end_is_noted_when_all_instances_are_used():
+    every = ask("ax", "ay", "az"), tell("ax"), tell("ay"), tell("az"), decided()
+    assert state_of("ab", *every).pool.ends == [3]
+    assert state_of("ab", *every, endless=True).pool.ends == []
+    assert state_of("ab", decided()).pool.ends == []
+    assert (state_of("ab").left, state_of("ab", *every).left) == (3, 0)
+    assert state_of("ab", endless=True).left is None
+
+
+def test_a_race_is_resolved_without_open_pairs_news_or_obstacles():
+    assert not state_of("ab").resolved
+    assert state_of("ab", decided(open_=())).resolved
+    assert not state_of("ab", decided(open_=()), Imported(run_of())).resolved
+    gate = pb.NoWorse("c")
+    state = state_of("ab", decided(open_=()), question=gate)
+    assert state.obstacle == gate.find_obstacle({"a", "b"}, {})
+    assert not state.resolved
+
+
+def test_limits_of_an_algorithm_allow_the_shortest_run_or_none():
+    state = state_of(
+        "a", Added("b", max_runs=1), Added("c", max_time=2.5), Added("d", max_time=3.5)
+    )
+    assert state.view().exhausted == frozenset()
+    after(state, ask("ax", "bx", "cx", "dx"))
+    assert [name for name in "abcd" if state.has_reached_limit(name)] == ["b", "c"]
+
+
+def test_a_question_sees_the_race():
+    state = state_of("ab", ask("ax", "bx", "by"), Added("c", max_runs=0))
+    view = state.view()
+    assert (view.members, view.times, view.batch) == (("a", "b", "c"), (1.0, 2.0), 2)
+    assert (view.n_used, view.n_unused, view.exhausted) == (2, 1, {"c"})
+    assert (view.open, view.budget) == (state.pairs.open, state.setup.budget)
+    assert view.heaviest == state.setup.model.heaviest
+    assert view.dropped == {}
+    endless = state_of("abc", decided(verdicts=(LOST,)), endless=True).view()
+    assert (endless.n_unused, endless.dropped) == (inf, {"b": "a"})
+    assert endless.error_shares == Shares()
