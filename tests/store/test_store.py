@@ -367,7 +367,7 @@ def test_a_store_says_what_its_race_is_about(tmp_path):
         store.append(race.events)
         store.accept_changes()
         assert store.times == tuple(race.times)
-        assert store.model == Model()
+        assert store.model.prior == Model().prior
         assert store.n_instances == len(race.runs.instances)
         assert "race.db" in repr(store)
     with pytest.raises(StoreError, match="closed"):
