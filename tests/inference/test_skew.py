@@ -58,7 +58,7 @@ def test_the_slope_is_that_of_the_density():
 
 def test_a_sweep_needs_no_more_than_a_few_draws():
     one = fit_independent(build_likelihood(sweep()), 1.0, 2, 4)
-    plain = GridMixture([one], np.ones(1), np.zeros(1), np.zeros((1, 0)))
+    plain = GridMixture([one], np.ones(1), np.zeros(1))
     noise = np.random.default_rng(2).standard_normal((4000, 2, 3))
     bent = _map_mixed_noise(plain.components, np.zeros(4000, dtype=np.intp), noise)[1]
     straight = one.log_ratio(noise, one.to_utilities(noise))

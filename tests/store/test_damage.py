@@ -21,7 +21,13 @@ from polarbear.running.solvers.processes import fork
 from polarbear.store import sqlite, writer_lock
 from polarbear.store.opening import open_store
 from polarbear.store.repair import repair_store
-from polarbear.store.rows import blob_row
+from polarbear.store.rows import (
+    are_intact,
+    blob_row,
+    decode_name,
+    decode_run_facts,
+    describe_holder,
+)
 from racers import drive, race_of, restore
 
 
@@ -159,6 +165,10 @@ def test_with_a_wrong_log_a_store_is_refused_or_as_it_was_at_some_time(race, tmp
         ("UPDATE trajectories SET data = zeroblob(48) WHERE seq = 30", "event 30 has lost its"),
         ("DELETE FROM trajectories WHERE seq = 30", "event 30 has lost its trajectory"),
         ("DELETE FROM names WHERE id = 1", "has lost a name"),
+        ("UPDATE names SET name = x'ff' WHERE id = 1", "has lost a name"),
+        ("UPDATE runs SET status = 99 WHERE seq = 30", "event 30 is damaged"),
+        ("UPDATE trajectories SET data = x'00' WHERE seq = 30", "event 30 has lost its"),
+        ("UPDATE events SET body = x'7b' WHERE seq = 2", "event 2 is damaged"),
         ("DELETE FROM events WHERE seq = 2", "event 2 is missing"),
         ("UPDATE events SET kind = 'told' WHERE seq = 2", "event 2 is damaged"),
         ("UPDATE head SET last = last - 1", "the number of the last event is damaged"),
@@ -206,6 +216,48 @@ def test_a_writer_does_not_guess_names(path):
     change(path, "UPDATE names SET crc = 0 WHERE id = 1")
     with pytest.raises(StoreError, match="the stored names are damaged"):
         open_store(path)  # and the lock was released
+
+
+@pytest.mark.parametrize(
+    ("sql", "read_part", "said"),
+    [
+        (
+            "UPDATE runs SET until = until + 1",
+            lambda store, race: list(store.runs_on(race.runs.instances, last=10**6)),
+            r"1 damaged row: event \d+ is damaged",
+        ),
+        (
+            "UPDATE events SET crc = crc + 1 WHERE kind = 'asked'",
+            lambda store, _: store.of_kind(Asked),
+            "damaged",
+        ),
+        ("UPDATE remarks SET crc = crc + 1", lambda store, _: store.conflicts(), "is damaged"),
+        (
+            "UPDATE remarks SET body = x'7b7d'",
+            lambda store, _: store.conflicts(),
+            "is damaged",
+        ),
+    ],
+)
+def test_damage_is_named_by_what_reads_a_part(path, race, sql, read_part, said):
+    change(path, sql)
+    with open_store(path, read_only=True) as store, pytest.raises(StoreError, match=said):
+        read_part(store, race)
+
+
+@pytest.mark.parametrize("crc", [0, None, "x", 2**80])
+def test_rows_of_other_types_are_no_names_and_no_runs(crc):
+    assert decode_name(1, b"a", crc) is None
+    assert decode_name("x", b"a", crc) is None
+    assert decode_run_facts((1, 0, 1, 1, 0, 0, 4.0, 2, crc), {1: "a"}) == "is damaged"
+    assert decode_run_facts((1, 0, None, 1, 0, 0, "x", 2, crc), {1: "a"}) == "is damaged"
+    assert not are_intact([(1, None, b"", crc)], [], [])
+    assert describe_holder(b"[") == describe_holder(b"{}") == "an unknown process"
+
+
+def test_bytes_that_are_no_text_are_no_name():
+    number, data, crc = blob_row(1, b"\xff")
+    assert decode_name(number, data, crc) is None
 
 
 # Files that are no stores

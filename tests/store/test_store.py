@@ -359,3 +359,17 @@ def test_reading_takes_no_memory_and_the_status_no_trajectories(tmp_path):
         assert store.status().n_runs == 8000
         assert asked
         assert not any("trajectories" in sql for sql in asked)
+
+
+def test_a_store_says_what_its_race_is_about(tmp_path):
+    race = drive(race_of(["early", "late"], seed=3))
+    with open_store(tmp_path / "race.db") as store:
+        store.append(race.events)
+        store.accept_changes()
+        assert store.times == tuple(race.times)
+        assert store.model.prior == Model().prior
+        assert store.n_instances == len(race.runs.instances)
+        assert "race.db" in repr(store)
+    with pytest.raises(StoreError, match="closed"):
+        store.runs()
+    assert not open_store(tmp_path / "empty.db").accept_changes()

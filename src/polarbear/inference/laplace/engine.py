@@ -227,7 +227,7 @@ def _approximate(
     """
     hypers = model.hypers
     if not hypers:
-        only = GridMixture([model.fit({}, None)], np.ones(1), np.zeros(1), np.zeros((1, 0)))
+        only = GridMixture([model.fit({}, None)], np.ones(1), np.zeros(1))
         return GridApproximation(
             mixture=only,
             hyper={},
@@ -257,7 +257,6 @@ def _approximate(
         [fit.conditional for fit in grid.fits],
         grid.weight,
         np.array([fit.log_correction for fit in grid.fits]),
-        grid.point,
     )
     values = dict(zip(hypers, np.exp(grid.point).T, strict=True))
     return GridApproximation(
@@ -347,7 +346,6 @@ def _move_all(fit: _Fit, n_times: int, rng: np.random.Generator) -> _Fit:
         share=component_shares(sample.component, sample.weight, len(grid.components)),
         n_chains=max(1, len(sample.component) // KEPT_SWEEPS),
         n_kept=KEPT_SWEEPS,
-        jumps=bool(grid.hyper),
     )
     weight = equal_weights(len(draws.component))
     moved = ImportanceSample(
@@ -384,7 +382,6 @@ def _move_times(
         share=component_shares(sample.component, reliable_weight, len(grid.components)),
         n_chains=-(-len(sample.weight) // KEPT_SWEEPS_AT_TIMES),
         n_kept=KEPT_SWEEPS_AT_TIMES,
-        jumps=False,
         coupled=coupled,
     )
     # Sorted by component like the sample, so that a draw has one component at all times.

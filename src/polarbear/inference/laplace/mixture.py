@@ -36,14 +36,11 @@ PILOT_DRAWS = 200
 MAX_DRAWS_AT_ONCE = 500
 """The most draws transformed at once, which bounds memory."""
 
-MIN_BURN_IN, MIN_BURN_IN_JUMPING, MAX_BURN_IN = 10, 30, 60
-"""Sweeps of burn-in: the least without and with jumps between components, and the most."""
+MIN_BURN_IN, MAX_BURN_IN = 10, 60
+"""Sweeps of burn-in: the least, and the most."""
 
 KEPT_SWEEPS = 16
 """The number of sweeps whose states are kept."""
-
-JUMPS_PER_SWEEP = 4
-"""The number of proposed jumps to another component in a sweep."""
 
 MAX_START_CORRELATION = 0.1
 """Burn-in ends when no coordinate has a larger correlation with its starting value."""
@@ -55,7 +52,6 @@ class GridMixture(NamedTuple):
     components: Sequence[ConditionalGaussian]
     probability: Floats  # (G,): unnormalised
     log_correction: Floats  # (G,): the correction of the log-evidence within the probability
-    log_hyper: Floats  # (G, hyperparameters)
     noise_transforms: Sequence[NoiseTransform] = ()  # of each component; () for independent noise
 
 
@@ -324,21 +320,18 @@ def move_by_hmc(
     share: Floats,
     n_chains: int,
     n_kept: int,
-    jumps: bool,
     coupled: CoupledBlocks | None = None,
 ) -> HmcDraws:
     """Move draws by HMC until they are independent of their start; keep the last ``n_kept`` sweeps.
 
-    ``share`` (G,) is the share of draws that start in each component. With ``jumps`` they also move
-    between components: a component is proposed by its probability while the noise stays the same.
-    The utilities then move along, and most proposals are accepted.
+    ``share`` (G,) is the share of draws in each component, in which they stay.
     """
     if coupled is None:
         component, noise = resample_blocks(sample, share, n_chains, rng)
-        chains = _Chains(mixture, component, noise, jumps, rng)
+        chains = _Chains(mixture, component, noise, rng)
     else:
         component, noise = coupled.select_draws(share, n_chains)
-        chains = _CoupledChains(mixture, component, noise, jumps, rng, coupled)
+        chains = _CoupledChains(mixture, component, noise, rng, coupled)
     step, start_correlation = _burn_in(chains)
     kept, acceptance = [], []
     for _ in range(n_kept):
@@ -358,13 +351,12 @@ def move_by_hmc(
 
 def _burn_in(chains: "_Chains") -> tuple[float, float]:
     """Sweep until the chains are independent of their start; return step size and correlation."""
-    start, step, correlation = chains.coordinates(), 1.2 * chains.noise.shape[-1] ** -0.25, 1.0
-    least = MIN_BURN_IN_JUMPING if chains.jumps else MIN_BURN_IN
+    start, step, correlation = chains.noise, 1.2 * chains.noise.shape[-1] ** -0.25, 1.0
     for k in range(MAX_BURN_IN):
         acceptance = chains.sweep(step)
         step = adjust_step(step, acceptance, *chains.acceptance_range)
-        correlation = _max_start_correlation(start, chains.coordinates())
-        if k >= least and correlation <= MAX_START_CORRELATION:
+        correlation = _max_start_correlation(start, chains.noise)
+        if k >= MIN_BURN_IN and correlation <= MAX_START_CORRELATION:
             break
     return step, correlation
 
@@ -379,28 +371,15 @@ class _Chains:
         mixture: GridMixture,
         component: Ints,
         noise: Floats,
-        jumps: bool,
         rng: np.random.Generator,
     ) -> None:
-        self.mixture, self.component, self.noise = mixture, component, noise
-        self.jumps, self.rng = jumps, rng
+        self.component, self.noise, self.rng = component, noise, rng
+        self.target = _build_target(mixture.components, component)
         self.still_noise = np.empty((len(noise), 0, noise.shape[-1]))
 
     def sweep(self, step: float) -> float:
         """Move all chains once; return the mean acceptance probability of the proposals."""
-        acceptance = self._move_noise(_build_target(self.mixture.components, self.component), step)
-        for _ in range(JUMPS_PER_SWEEP if self.jumps else 0):
-            self.component = _jump(self.mixture, self.component, self.noise, self.rng)
-        return acceptance
-
-    def coordinates(self) -> Floats:
-        """Return each chain's variables, and its log-hyperparameters if these may change."""
-        flat = self.noise.reshape(len(self.noise), -1)
-        return np.hstack([flat, self.mixture.log_hyper[self.component]]) if self.jumps else flat
-
-    def _move_noise(self, target: Target, step: float) -> float:
-        """Move the standardised variables by one HMC sweep; return the mean acceptance rate."""
-        self.noise, acceptance, _ = hmc_sweep(target, self.noise, step, self.rng)
+        self.noise, acceptance, _ = hmc_sweep(self.target, self.noise, step, self.rng)
         return acceptance
 
 
@@ -412,21 +391,20 @@ class _CoupledChains(_Chains):
         mixture: GridMixture,
         component: Ints,
         noise: Floats,
-        jumps: bool,
         rng: np.random.Generator,
         coupled: CoupledBlocks,
     ) -> None:
-        super().__init__(mixture, component, noise[:, coupled.is_moved], jumps, rng)
+        super().__init__(mixture, component, noise[:, coupled.is_moved], rng)
         self.coupled, self.still_noise = coupled, noise[:, ~coupled.is_moved]
         if not coupled.is_moved.all():
             # A rejected proposal desynchronises coupled blocks, so rejections must be rare.
             self.acceptance_range = (0.95, 0.99)
 
-    def _move_noise(self, target: Target, step: float) -> float:
+    def sweep(self, step: float) -> float:
         """Move the chains' variables by one HMC sweep, and other blocks by the same path."""
         momentum = self.coupled.draw_momentum(self.component, self.rng)
         moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
-        self.noise, acceptance, path = hmc_sweep(target, self.noise, step, self.rng, moved)
+        self.noise, acceptance, path = hmc_sweep(self.target, self.noise, step, self.rng, moved)
         # For a standard normal, Hamilton's equations are a rotation of noise and momentum.
         self.still_noise = np.cos(path) * self.still_noise + np.sin(path) * still
         return acceptance
@@ -479,18 +457,6 @@ def _compute_gradient(
             skewed = one.skew.transform(noise[mine])
             gradient[mine] = one.skew.pull_back_gradient(skewed, one.gradient(skewed.noise))
     return gradient
-
-
-def _jump(mixture: GridMixture, component: Ints, noise: Floats, rng: np.random.Generator) -> Ints:
-    """Return each chain's mixture component after a Metropolis proposal to change it."""
-    probability = mixture.probability / mixture.probability.sum()
-    proposed = rng.choice(len(probability), size=len(component), p=probability)
-    current_ratio, proposed_ratio = (
-        _map_mixed_noise(mixture.components, at, noise)[1][:, 0] for at in (component, proposed)
-    )
-    correction = mixture.log_correction
-    gain = proposed_ratio - current_ratio - correction[proposed] + correction[component]
-    return np.where(np.log(rng.random(len(gain))) < gain, proposed, component)
 
 
 def _max_start_correlation(before: Floats, after: Floats) -> float:
