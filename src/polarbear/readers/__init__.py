@@ -114,8 +114,8 @@ RESULT_ENDINGS = (".arff", ".csv", ".db", ".jsonl", ".log", ".parquet", ".xml.bz
 """Endings of files that are rarely anything but results."""
 
 OWN_READER_HINT = (
-    "Any other format: write a function of some lines that makes runs of it (in the documents: "
-    "Write a reader), or make a table with the columns algorithm, instance, time, value"
+    "The store of a race: open_store(path).runs(). Any other format: write a function that makes "
+    "runs of it (page Write a reader), or a table with columns algorithm, instance, time, value"
 )
 """Advice for files that have no known format."""
 
