@@ -138,7 +138,7 @@ def rows(commit: str, quick: bool) -> Iterator[Row]:
 
 
 REPORT = """\
-Made by `python benchmarks/against.py --commit {commit}` on {machine}. The least of all rounds, one thread.
+Made by `python benchmarks/against.py --commit {commit}` on {machine}: the least of all rounds.
 
 {rows}
 """

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from racing.truths import find_replacing, replacing_by_utilities
 from tools.records import seeded
 
 import polarbear as pb
@@ -25,19 +26,27 @@ PERSISTENCE = 0.5
 
 
 class Course(NamedTuple):
-    """Values (T, instances, n), of which the smallest is best, and true log-utilities (T, n)."""
+    """Values (T, instances, n), of which the smallest is best, and true log-utilities (T, n).
+
+    ``replaces`` (n, n): whether row truly replaces column, within the margin of the default rule.
+    """
 
     algorithms: tuple[str, ...]
     times: Floats
     values: Floats
     truth: Floats
+    replaces: NDArray[np.bool_]
 
     @property
     def members(self) -> frozenset[str]:
         """The true anytime Pareto set."""
-        ahead = np.all(self.truth[:, :, None] > self.truth[:, None, :], axis=0)
-        beaten = np.any(ahead, axis=0)
-        return frozenset(a for a, out in zip(self.algorithms, beaten, strict=True) if not out)
+        return find_members(self.algorithms, self.truth)
+
+    def missed(self, kept: frozenset[str]) -> list[str]:
+        """Those left out although nobody that is kept replaces them."""
+        stays = [a in kept for a in self.algorithms]
+        left_out = [k for k, stay in enumerate(stays) if not stay]
+        return [self.algorithms[k] for k in left_out if not self.replaces[stays, k].any()]
 
     def regret(self, kept: frozenset[str]) -> float:
         """By how much the best of those kept loses to the best of all, at the worst time.
@@ -64,6 +73,13 @@ class Course(NamedTuple):
         return pb.Runs.from_records(records, direction="minimize")
 
 
+def find_members(algorithms: tuple[str, ...], truth: Floats) -> frozenset[str]:
+    """Those that nobody beats at every time, by their true log-utilities (T, n)."""
+    ahead = np.all(truth[:, :, None] > truth[:, None, :], axis=0)
+    beaten = np.any(ahead, axis=0)
+    return frozenset(a for a, out in zip(algorithms, beaten, strict=True) if not out)
+
+
 def handover(number: int, instances: int) -> Course:
     """One is ahead early, one late, one in between is never the best and never dominated.
 
@@ -87,8 +103,7 @@ def drawn(number: int, instances: int) -> Course:
     names = tuple("ABCDEFGH")
     while True:
         truth, _ = draw_truth(PAPER_PRIOR, TIMES, len(names), rng)
-        course = Course(names, TIMES, np.empty((len(TIMES), 0, len(names))), truth)
-        if len(course.members) >= 3:
+        if len(find_members(names, truth)) >= 3:
             return _simulated(names, truth, instances, rng)
 
 
@@ -96,7 +111,7 @@ def _simulated(
     names: tuple[str, ...], truth: Floats, instances: int, rng: np.random.Generator
 ) -> Course:
     noisy = draw_noisy_utilities(truth, instances, rng, TIMES, persistence=PERSISTENCE)
-    return Course(names, TIMES, -noisy, truth)
+    return Course(names, TIMES, -noisy, truth, replacing_by_utilities(truth, TIMES))
 
 
 @cache
@@ -108,4 +123,6 @@ def pool(name: str, instances: int | None = None) -> Course:
     rankings = rank_costs(position, algorithms=algorithms, times=times)
     truth = fit_utilities(rankings)
     at = [rankings.algorithms.index(name) for name in algorithms]
-    return Course(algorithms, times, position, truth[:, at])
+    wins = (position[..., :, None] < position[..., None, :]).mean(axis=1)
+    replaces = find_replacing(wins, wins.swapaxes(1, 2), times)
+    return Course(algorithms, times, position, truth[:, at], replaces)

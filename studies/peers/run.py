@@ -55,6 +55,7 @@ def measure(name: str, course: Course, method: str, certainty: float, number: in
         "race": number,
         "members": len(course.members),
         "lost": sorted(course.members - found.kept),
+        "missed": course.missed(found.kept),
         "extra": sorted(found.kept - course.members),
         "regret": round(course.regret(found.kept), 4),
         "spent": round(found.spent / course.full(), 5),

@@ -1,5 +1,7 @@
 """Probabilities of "replaces" against closed forms and single draws, and what is said of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import beta
@@ -110,7 +112,7 @@ def test_chances_of_curves_are_shares_of_draws():
     """Four draws of one pair at two far times, each a stretch of its own."""
     wins = np.array([[0.7, 0.45], [0.7, 0.35], [0.5, 0.5], [0.45, 0.5]])[..., None]
     times = np.array([1.0, 1000.0])
-    chances = find_chances_of_curves(("a", "b"), times, wins, wins, None, 0.1, 0.1)
+    chances = find_chances_of_curves(("a", "b"), times, wins, wins)
     # a is better in the first two draws, and in the second much worse at the end.
     assert chances.replaces.tolist() == [[0, 0.25], [0.25, 0]]
     assert chances.tied.tolist() == [[0, 0.5], [0.5, 0]]
@@ -122,6 +124,29 @@ def test_the_margin_itself_is_no_loss():
     for share, tied in ((0.4, 1), (0.4 - 1e-6, 0), (0.6, 1), (0.6 + 1e-6, 0)):
         wins = np.full((1, 1, 1), share)
         assert find_chances_of_curves(("a", "b"), np.ones(1), wins, wins).tied[0, 1] == tied
+
+
+def test_the_margin_counts_all_duels_and_those_that_are_decided():
+    """Of 30 % decided duels 66 % may be won, 10 % more of all than lost; of 80 % only 60 %."""
+    for decided, share, tied in ((0.3, 0.66, 1), (0.3, 0.67, 0), (0.8, 0.599, 1), (0.8, 0.601, 0)):
+        wins, known = np.full((1, 2, 1), share), np.full((2, 1), decided)
+        chances = find_chances_of_curves(("a", "b"), np.ones(2), wins, wins, decided=known)
+        assert chances.tied[0, 1] == tied
+
+
+@pytest.mark.parametrize(("won", "lost"), [(8, 24), (6, 20), (2, 10)])
+def test_a_posterior_and_the_duels_agree_where_most_instances_tie(won, lost, tmp_path):
+    """Late, the second wins most of the few decided duels: by less than a tenth of all."""
+    outcomes = [np.repeat([-1, 1, 0], [w, v, 200 - w - v]) for w, v in ((130, 70), (won, lost))]
+    first = np.stack(outcomes)
+    rankings = pb.simulation.rank_costs(np.stack([first, np.zeros_like(first)], axis=-1))
+    pb.fit(rankings).save(tmp_path / "ties.zip")
+    posterior = pb.Posterior.load(tmp_path / "ties.zip")
+    expected = find_chances(rankings).worth_running
+    assert posterior.decided == pytest.approx(np.array([[1.0], [(won + lost) / 200]]))
+    np.testing.assert_allclose(posterior._chances(0.1, 0.1).worth_running, expected, atol=0.11)
+    no_ties = replace(posterior, decided=None)._chances(0.1, 0.1).worth_running
+    assert no_ties[1] > expected[1] + 0.5  # of ties a model of rankings knows nothing
 
 
 NAMES = ("a", "b", "c", "d")

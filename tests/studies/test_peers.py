@@ -57,9 +57,13 @@ def test_every_method_keeps_a_clear_winner_and_drops_who_never_wins(method):
         pytest.importorskip("optuna")
     rng = np.random.default_rng(0)
     values = rng.random((4, 64, 3)) + np.array([0.0, 2.0, 4.0])
-    course = Course(("best", "second", "last"), np.arange(1.0, 5.0), values, -np.eye(4, 3))
+    replaces = np.triu(np.ones((3, 3), dtype=bool), 1)
+    names, times = ("best", "second", "last"), np.arange(1.0, 5.0)
+    course = Course(names, times, values, -np.eye(4, 3), replaces)
     found = METHODS[method](course, 0.95, 0)
     assert "best" in found.kept
+    assert not course.missed(found.kept)
+    assert course.missed(frozenset({"last"})) == ["best", "second"]
     if "Halving" not in method:  # it keeps whoever comes first, whatever it is worth
         order = np.random.default_rng(0).permutation(3).tolist()
         assert "last" not in found.kept or order.index(2) < order.index(0)

@@ -46,10 +46,12 @@ class Outcomes(NamedTuple):
         """The numbers of instances on which row lost to column (times, row, column)."""
         return self.wins.swapaxes(1, 2)
 
-    def among(self, chosen: list[int]) -> "Outcomes":
-        """Return the outcomes among selected algorithms, given by index."""
-        rows, columns = np.ix_(chosen, chosen)
-        return Outcomes(self.wins[:, rows, columns], self.ties[:, rows, columns])
+    def share_decided(self) -> Floats | None:
+        """Return the share of duels that are no ties (T, pairs); None if there are no ties."""
+        first, second = np.triu_indices(self.ties.shape[1], 1)
+        tied = self.ties[:, first, second]
+        decided = self.wins[:, first, second] + self.losses[:, first, second]
+        return 1 - tied / np.maximum(tied + decided, 1e-12) if tied.any() else None
 
 
 def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcomes:
@@ -134,38 +136,6 @@ def log_lead(wins: Floats, losses: Floats, epsilon: float) -> Floats:
     """
     theta, weight = lead_bets(epsilon)
     return log_mixture(weight, [wins * np.log1p(2 * k) + losses * np.log1p(-2 * k) for k in theta])
-
-
-def log_par(wins: Floats, ties: Floats, losses: Floats, epsilon: float) -> Floats:
-    """Return the logarithm of the e-value against "the mean score is at most 1/2 - epsilon".
-
-    Without a tolerance (epsilon 0) only a lead shows it, so the e-value is that of a lead.
-
-    >>> np.exp(log_par(np.array(0.0), np.array(57.0), np.array(0.0), 0.05)) > 20
-    np.True_
-    """
-    if epsilon == 0:
-        return log_lead(wins, losses, epsilon)
-    return _log_score_above(wins, ties, losses, 0.5 - epsilon, epsilon)
-
-
-def _log_score_above(
-    wins: Floats, ties: Floats, losses: Floats, m: float, epsilon: float
-) -> Floats:
-    """Return the logarithm of the e-value against "the mean score is at most m".
-
-    A mixture of bets with factor 1 + lambda (score - m) for scores 1, 1/2 and 0.
-    """
-    stake, weight = score_bets(m, epsilon)
-    return log_mixture(
-        weight,
-        [
-            wins * np.log1p(k * (1 - m))
-            + ties * np.log1p(k * (0.5 - m))
-            + losses * np.log1p(-k * m)
-            for k in stake
-        ],
-    )
 
 
 def preference_evidence(
@@ -273,12 +243,6 @@ class Evidence(NamedTuple):
 
     lead: Floats
     par: Floats
-
-    @classmethod
-    def from_outcomes(cls, outcomes: Outcomes, epsilon: float) -> "Evidence":
-        """Return the e-values that follow from wins, ties and losses."""
-        wins, ties, losses = outcomes.wins, outcomes.ties, outcomes.losses
-        return cls(log_lead(wins, losses, epsilon), log_par(wins, ties, losses, epsilon))
 
 
 def multiplicity(rivals: int, later: int = 0) -> float:

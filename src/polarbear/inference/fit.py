@@ -25,9 +25,10 @@ from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import Argument, DataError, DataWarning, FitWarning, Text, warn
 from polarbear.inference.counted import count_posterior
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
+from polarbear.inference.e_values import count_outcomes
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
-from polarbear.inference.model_check import find_contradiction
+from polarbear.inference.model_check import MAX_CHECKED, find_contradiction
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.priors.by_name import make_prior
@@ -254,12 +255,14 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    contradiction = find_contradiction(rankings, posterior)
-    if contradiction:
-        if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
-            posterior = count_posterior(rankings, posterior, seed)
-        note = contradiction.describe(posterior.method)
-        diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
+    if n <= MAX_CHECKED:
+        outcomes = count_outcomes(rankings)
+        posterior = replace(posterior, decided=outcomes.share_decided())
+        if contradiction := find_contradiction(outcomes, posterior):
+            if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
+                posterior = count_posterior(rankings, posterior, seed)
+            note = contradiction.describe(posterior.method)
+            diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
     return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
 
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from polarbear._text import escape_text, format_range
-from polarbear.data.rankings import Rankings
 from polarbear.inference.diagnostics import ALL_COUNTED, COUNTED, DUELS_CONTRADICT
 from polarbear.inference.draws import systematic_resample
-from polarbear.inference.e_values import count_outcomes
+from polarbear.inference.e_values import Outcomes
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import find_stretches
 
@@ -59,23 +58,20 @@ class Contradiction(NamedTuple):
         )
 
 
-def find_contradiction(rankings: Rankings, posterior: Posterior) -> Contradiction | None:
+def find_contradiction(outcomes: Outcomes, posterior: Posterior) -> Contradiction | None:
     """Return the clearest pair whose duels are won by one and by the model lost; None without one.
 
     >>> import polarbear as pb
+    >>> from polarbear.inference.e_values import count_outcomes
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
-    >>> find_contradiction(rankings, pb.fit(rankings)) is None
+    >>> find_contradiction(count_outcomes(rankings), pb.fit(rankings)) is None
     True
     """
-    n = len(rankings.algorithms)
-    if n > MAX_CHECKED:
-        return None
-    first, second = np.triu_indices(n, 1)
-    outcomes = count_outcomes(rankings)
+    first, second = np.triu_indices(len(posterior.algorithms), 1)
     won, lost = outcomes.wins[:, first, second], outcomes.losses[:, first, second]
     modelled = _expect_wins(posterior, first, second)
     found: tuple[float, int, slice, float, float] | None = None
-    stretches = find_stretches(rankings.times, 0.1)
+    stretches = find_stretches(posterior.times, 0.1)
     least = ndtri(1 - ERROR / (2 * len(first) * len(stretches)))
     for stretch in stretches:
         expected = modelled[stretch].mean(axis=0)
@@ -93,12 +89,12 @@ def find_contradiction(rankings: Rankings, posterior: Posterior) -> Contradictio
     if found is None:
         return None
     _, k, stretch, share, expected = found
-    names = [rankings.algorithms[at] for at in (first[k], second[k])]
+    names = [posterior.algorithms[at] for at in (first[k], second[k])]
     if share < 0.5:
         names, share, expected = names[::-1], 1 - share, 1 - expected
-    times = rankings.times[stretch]
+    times = posterior.times[stretch]
     word = "at" if len(times) == 1 else "from"
-    when = f"{word} {format_range(times[0], times[-1], rankings.clock)}"
+    when = f"{word} {format_range(times[0], times[-1], posterior.clock)}"
     return Contradiction(winner=names[0], loser=names[1], when=when, share=share, expected=expected)
 
 

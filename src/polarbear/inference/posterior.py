@@ -107,6 +107,9 @@ class Posterior(FrozenRecord):
         second on a new instance, of equal weight. None if it follows from the utilities; it does
         not on a mix of instances (:meth:`InstancePosterior.population`).
 
+    decided
+        Shape (T, n (n - 1) / 2): the share of duels of a pair that do not tie; None without ties.
+
     Examples
     --------
     >>> import polarbear as pb
@@ -145,6 +148,7 @@ class Posterior(FrozenRecord):
     if_cut: Posterior | None = None
     curves: Singles | None = None
     wins: Singles | None = None
+    decided: Floats | None = None
 
     @cached_property
     def utilities(self) -> Singles:
@@ -557,7 +561,7 @@ class Posterior(FrozenRecord):
             is_counted = self.wins is not None  # then no curves are needed, which take long
             curves, shift = (None, None) if is_counted else (self.utilities, self._shift)
             chances = find_chances_of_curves(
-                self.algorithms, self.times, curves, self.wins, shift, margin, width
+                self.algorithms, self.times, curves, self.wins, shift, self.decided, margin, width
             )
             latest = vars(self)["_latest_chances"] = (margin, width), chances
         return latest[1]

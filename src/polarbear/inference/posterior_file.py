@@ -34,6 +34,8 @@ HEADER_TYPES: Mapping[str, type] = {
 }
 """Types of the header entries that are fields of the posterior."""
 
+OPTIONAL_ARRAYS = ("curves", "wins", "decided")
+
 
 def write_posterior(path: str | Path, posterior: Any) -> None:
     """Write the fields of a ``Posterior`` to one file."""
@@ -60,8 +62,8 @@ def _pack(posterior: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         },
     }
     arrays = {"times": posterior.times, "draws": posterior.draws, "weight": posterior.weight}
-    arrays |= {} if posterior.curves is None else {"curves": posterior.curves}
-    arrays |= {} if posterior.wins is None else {"wins": posterior.wins}
+    optional = {name: getattr(posterior, name) for name in OPTIONAL_ARRAYS}
+    arrays |= {name: values for name, values in optional.items() if values is not None}
     arrays |= {f"hyper_{k}": values for k, values in enumerate(posterior.hyper.values())}
     if posterior.mixture is not None:
         arrays |= {f"mixture_{name}": getattr(posterior.mixture, name) for name in MIXTURE_FIELDS}
@@ -111,9 +113,12 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "weight": [(size, n_times), (size, 1)],
         **{f"hyper_{k}": [(size,)] for k in range(len(header["hyper"]))},
     }
-    for name, width in (("curves", n), ("wins", n * (n - 1) // 2)):
+    n_pairs = n * (n - 1) // 2
+    for name, shape in (("curves", (n_times, n)), ("wins", (n_times, n_pairs))):
         if name in arrays:
-            expected[name] = [(max(1, len(arrays[name])), n_times, width)]
+            expected[name] = [(max(1, len(arrays[name])), *shape)]
+    if "decided" in arrays:
+        expected["decided"] = [(n_times, n_pairs)]
     mixture = None
     if "mixture_weight" in arrays:
         parts = [arrays[f"mixture_{name}"] for name in MIXTURE_FIELDS]
@@ -141,8 +146,7 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "draws": draws,
         "weight": weight,
         "mixture": mixture,
-        "curves": arrays.get("curves"),
-        "wins": arrays.get("wins"),
+        **{name: arrays.get(name) for name in OPTIONAL_ARRAYS},
         "ends": tuple(_read_ends(one, names) for one in header["ends"]),
         "hyper": {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
         "diagnostics": Diagnostics(measured, tuple(stored["problems"]), tuple(stored["notes"])),

@@ -230,6 +230,7 @@ def find_chances_of_curves(
     curves: NDArray[Any] | None,
     wins: NDArray[Any] | None = None,
     shift: Floats | None = None,
+    decided: Floats | None = None,
     margin: float = 0.1,
     width: float = 0.1,
 ) -> Chances:
@@ -237,17 +238,19 @@ def find_chances_of_curves(
 
     They follow from the utilities ``curves`` (draws, times, n), whose leads ``shift`` (times, n, n)
     changes; or they are ``wins`` (draws, times, pairs). A model of rankings says nothing of ties,
-    so every duel is decided: worse by more than the margin is a share of wins below 1/2 - m on a
-    stretch. Ties in the data make that harder to exceed, never easier. Draws of ``wins`` are
-    counted from resampled instances, so their noise counts once, as in :func:`find_chances`.
+    so the share of duels that are ``decided`` (times, pairs) is that of the data, by default all.
+    Draws of ``wins`` are counted from resampled instances, so their noise counts once, as in
+    :func:`find_chances`.
     """
     stretches, n_times = find_stretches(times, width), len(times)
     first, second = np.triu_indices(len(algorithms), 1)
+    decided = np.ones((n_times, len(first))) if decided is None else decided
     source: Any = curves if wins is None else wins
     most = max(50, MAX_RESAMPLED // max(1, 3 * len(first) * n_times))
     laid = source[:: max(1, -(-len(source) // most))].transpose(2, 1, 0)
-    laid = np.exp(laid) if wins is None else laid.astype(float)
-    laid = np.ascontiguousarray(laid)  # (n or pairs, T, D)
+    is_double = wins is not None or np.abs(laid).max() > 80  # a single one is at most e^88
+    laid = np.array(laid, float if is_double else None, order="C")  # (n or pairs, T, D)
+    laid = np.exp(laid, out=laid) if wins is None else laid
     n_draws = laid.shape[2]
     if wins is not None:
         laid = np.concatenate([laid.mean(axis=2, keepdims=True), laid], axis=2)
@@ -262,21 +265,21 @@ def find_chances_of_curves(
             won = np.divide(ours, theirs, out=ours)
         else:
             won = laid[low : low + step]
+        known = decided[:, low : low + step].T.astype(won.dtype)
+        lead = (2 * won - 1) * known[:, :, None]
         for t in range(1, n_times):
-            won[:, t] += won[:, t - 1]
-        sums = [0.0, *won.swapaxes(0, 1)]  # before each time
-        least, most_won = np.ones_like(won[:, 0]), np.zeros_like(won[:, 0])
+            lead[:, t] += lead[:, t - 1]
+        sums = [0.0, *lead.swapaxes(0, 1)]  # before each time
+        least = np.ones((2, *lead[:, 0].shape), lead.dtype)
         for one in stretches:
-            share = (sums[one.stop] - sums[one.start]) / (one.stop - one.start)
-            np.minimum(least, share, out=least)
-            np.maximum(most_won, share, out=most_won)
-        share = sums[-1] / n_times
+            mean = (sums[one.stop] - sums[one.start]) / (one.stop - one.start)
+            # By (1), the lead at which the second one is worse by more than the margin.
+            most = margin * np.maximum(2 * known[:, one].mean(axis=1, keepdims=True), 1)
+            np.minimum(least, [most + mean, most - mean], out=least)
+        mean = sums[-1]
         if wins is not None:
-            least, most_won = _count_noise_once(least), -_count_noise_once(-most_won)
-            share = share[:, 1:]
-        # Without ties, the first of (1) is the larger one.
-        no_worse = least >= 0.5 - margin - 1e-12, most_won <= 0.5 + margin + 1e-12
-        tally.add(a, b, no_worse, (share > 0.5, share < 0.5))
+            least, mean = _count_noise_once(least), mean[:, 1:]
+        tally.add(a, b, least >= -1e-12, (mean > 0, mean < 0))
     return tally.finish()
 
 
