@@ -1,4 +1,4 @@
-"""Are the probabilities beside the verdicts of ``pb.assess`` right? Writes chances.md.
+"""Are the probabilities beside verdicts right, of races, ``assess`` and ``fit``? Writes chances.md.
 
 A recorded pool is the population, and says who replaces whom in truth. Instances are drawn from it
 *with* replacement: half of a pool says more of it than a sample says of a population. Each time, at
@@ -45,7 +45,6 @@ MOST = 6
 BINS = (0.5, 0.65, 0.8, 0.95, 0.99, 1.0)
 PERSISTENCE = {"simulated, L = 0": 0.0, "simulated, L = 0.5": 0.5, "simulated, L = inf": np.inf}
 CLAIMS = ("worth running", "replaceable")
-METHODS = ("assess", "posterior")
 
 Floats = NDArray[np.float64]
 
@@ -89,14 +88,12 @@ def judge(
     return 0, one.probability, not is_replaced
 
 
-def measure(source: str, method: str, n: int, number: int) -> dict[str, Any]:
+def measure(source: str, n: int, number: int) -> dict[str, Any]:
     """Return the number, stated sum and true number of claims (kinds, bins, 3) of one sample."""
     rankings, replaces = draw_sample(source, n, number)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        verdicts: Iterable[Verdict] = (
-            pb.assess(rankings) if method == "assess" else pb.fit(rankings).verdicts()
-        )
+        verdicts = pb.assess(rankings)
     tally = np.zeros((len(CLAIMS), len(BINS) - 1, 3))
     code = {name: k for k, name in enumerate(rankings.algorithms)}
     for k, one in enumerate(verdicts):
@@ -131,22 +128,13 @@ def label(source: str) -> str:
     return source.replace("simulated, L = ", "L")
 
 
-def cells(sources: Iterable[str], orders: int, fits: int, sizes: Sequence[int]) -> list[Cell]:
-    """Return a cell for each source; fits of a model take longest, so there are fewer."""
+def cells(sources: Iterable[str], orders: int, sizes: Sequence[int]) -> list[Cell]:
+    """Return a cell for each source, with an arm for each number of instances."""
     found = []
     for source in sources:
-        measures = {}
-        for arm in list_arms(sizes):
-            method, n = arm.split(", ")
-            measures[arm] = partial(measure, source, method, int(n))
-        wanted = {arm: orders if arm.startswith("assess") else fits for arm in measures}
-        found.append(Cell("chances", label(source), measures, wanted))
+        measures = {str(n): partial(measure, source, n) for n in sizes}
+        found.append(Cell("chances", label(source), measures, dict.fromkeys(measures, orders)))
     return found
-
-
-def list_arms(sizes: Sequence[int] = SIZES, methods: Sequence[str] = METHODS) -> list[str]:
-    """Return the methods with each number of instances."""
-    return [f"{method}, {n}" for method in methods for n in sizes]
 
 
 def share(parts: Sequence[Floats]) -> str:
@@ -172,18 +160,18 @@ def write(folder: Path) -> str:
     rows = []
     found["all"] = [one for group in found.values() for one in group]
     spread = f"{SIZES[0]} to {SIZES[-1]}"
-    for group, method, n, (claim, name) in product(
-        sorted(found, key=str.lower, reverse=True), METHODS, (*SIZES, spread), enumerate(CLAIMS)
+    for group, n, (claim, name) in product(
+        sorted(found, key=str.lower, reverse=True), (*SIZES, spread), enumerate(CLAIMS)
     ):
-        arms = list_arms([n] if isinstance(n, int) else SIZES, [method])
+        arms = [str(size) for size in SIZES if n in (size, spread)]
         measured = (
             [one[arm]["tally"][:, claim] for arm in arms if arm in one] for one in found[group]
         )
         parts = [np.concatenate(tallies).astype(float) for tallies in measured if tallies]
         if parts and (n == spread) == (group == "all"):
             shares = [share([one[:, k] for one in parts]) for k in range(len(BINS) - 1)]
-            rows.append([group, len(parts), method, n, sum(map(len, parts)), name, *shares])
-    head = ["data", "sources", "method", "instances", "samples", "claim"]
+            rows.append([group, len(parts), n, sum(map(len, parts)), name, *shares])
+    head = ["data", "sources", "instances", "samples", "claim"]
     spans = [f"{low:g} to {high:g}" for low, high in pairwise(BINS)]
     text = (
         "Made by `python studies/error_control/chances.py`: of the claims with a stated\n"
@@ -199,7 +187,6 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--orders", type=int, default=100)
-    parser.add_argument("--fits", type=int, default=10, help="of them, also by a posterior")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--table", action="store_true")
     wanted = parser.parse_args()
@@ -207,8 +194,7 @@ def main() -> None:
         folder = Path(scratch) if wanted.quick else Path(__file__).parent
         sources = [*PERSISTENCE][:1] if wanted.quick else [] if wanted.table else list_sources()
         sizes = SIZES[:1] if wanted.quick else SIZES
-        orders, fits = (2, 1) if wanted.quick else (wanted.orders, wanted.fits)
-        for cell in cells(sources, orders, fits, sizes):
+        for cell in cells(sources, 2 if wanted.quick else wanted.orders, sizes):
             print(run(cell, folder), flush=True)
         print(write(folder))
 

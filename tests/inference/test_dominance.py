@@ -259,7 +259,7 @@ def test_a_verdict_says_if_only_the_dominator_is_uncertain():
 
 
 def test_all_that_are_alike_stay():
-    said = str(pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 3)), 20)).verdict())
+    said = str(pb.fit(pb.simulation.simulate_rankings(np.zeros((3, 3)), 20, 1)).verdict())
     assert said.endswith("All 3 algorithms stay in the anytime Pareto set.")
 
 

@@ -268,7 +268,7 @@ def test_times_that_rest_on_few_instances_are_named_with_the_remedy():
 
 @pytest.mark.parametrize(
     ("name", "argument"),
-    [("since", "start"), ("start", "start"), ("until", "stop"), ("stop", "stop"), ("end", "stop")],
+    [("since", "start"), ("start", "start"), ("until", "stop"), ("stop", "stop")],
 )
 def test_a_range_of_times_is_pointed_to_the_grid(name, argument):
     runs = pb.example()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.posterior import Posterior
+from polarbear.inference.replacing import Places
 from polarbear.inference.threads import one_thread
 
 Floats = NDArray[np.float64]
@@ -44,10 +45,8 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
     >>> counted.mean().round(1)
     array([[0.4, 0.6, 0. ]])
     """
-    n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
-    place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
-    compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
-    place[:, compared, rankings.algorithm] = rankings.position
+    place = Places.of(rankings).position
+    n_times, _, n = place.shape
     n_draws = int(np.clip(MAX_CELLS // (n_times * n * n // 2), MIN_DRAWS, MAX_DRAWS))
     rng = np.random.default_rng(seed)
     drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]

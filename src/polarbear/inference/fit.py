@@ -31,8 +31,9 @@ from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.model_check import MAX_CHECKED, find_contradiction
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
+from polarbear.inference.replacing import Places
 from polarbear.priors.by_name import make_prior
-from polarbear.priors.dirichlet import Dirichlet
+from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.prior import Prior
 
 Method = Literal["laplace", "nuts", "pathfinder", "pymc-laplace", "advi", "stan"]
@@ -123,7 +124,8 @@ def fit(
         Runs, which :func:`rank` ranks with its defaults, or Rankings.
     prior
         The prior over ratings as functions of time, one of :mod:`polarbear.priors` or its name,
-        such as "BSpline". By default ``Dirichlet()``, under which times are independent.
+        such as "BSpline". By default ``Dirichlet()``, under which times are independent, and the
+        probabilities of verdicts are counted from duels, as in races.
     method
         "laplace": the fast engine, nested Laplace approximations with importance sampling. For
         comparison: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and
@@ -221,7 +223,7 @@ def _fit_rankings(
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
     n_instances = np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))
     has_attributes = not (classes is None and features is None and scores is None)
-    ends = rankings.count_ends()
+    ends, whole = rankings.count_ends(), rankings
     if not has_attributes:
         rankings = _merge_if_large(rankings)
     groups = connected_groups(rankings)
@@ -255,11 +257,15 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
+    by_instance = posterior.evidence == "instances"
+    by_duels = by_instance and isinstance(prior, Dirichlet | HierarchicalDirichlet)
     if n <= MAX_CHECKED:
         outcomes = count_outcomes(rankings)
-        posterior = replace(posterior, decided=outcomes.share_decided())
+        if rankings.behind_top is None and rankings.ties != "partial":  # else a tie says nothing
+            places = Places.of_few(whole) if by_duels else None
+            posterior = replace(posterior, decided=outcomes.share_decided(), places=places)
         if contradiction := find_contradiction(outcomes, posterior):
-            if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
+            if by_instance and isinstance(prior, Dirichlet):
                 posterior = count_posterior(rankings, posterior, seed)
             note = contradiction.describe(posterior.method)
             diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
@@ -287,8 +293,7 @@ def _merge_if_large(rankings: Rankings) -> Rankings:
     return merge_comparisons(rankings) if is_large and rankings.ties != "partial" else rankings
 
 
-RANGE_STARTS = ("since", "start", "begin", "t_min", "min_time")
-RANGE_STOPS = ("until", "stop", "end", "t_max", "max_time")
+RANGE_OPTIONS = {"since": "start", "start": "start", "until": "stop", "stop": "stop"}
 """Options with which users ask for a range of times; ``fit`` has ``times`` instead."""
 
 
@@ -298,13 +303,12 @@ def _reject_misplaced(function: str, options: Mapping[str, Any]) -> None:
     ``start`` may also be a posterior.
     """
     for name, value in options.items():
-        for names, argument in ((RANGE_STARTS, "start"), (RANGE_STOPS, "stop")):
-            if name in names and isinstance(value, int | float):
-                raise DataError(
-                    f"{function} has no {name}={value!r}: for a range of times pass ",
-                    Argument(argument, value, CHOOSE_TIMES),
-                    ", which takes start= and stop=",
-                )
+        if name in RANGE_OPTIONS and isinstance(value, int | float):
+            raise DataError(
+                f"{function} has no {name}={value!r}: for a range of times pass ",
+                Argument(RANGE_OPTIONS[name], value, CHOOSE_TIMES),
+                ", which takes start= and stop=",
+            )
         if name in RANKING_OPTIONS:
             raise DataError(
                 f"{function} has no {name}=: pass it to rank, {function}(rank(runs, {name}=...))"

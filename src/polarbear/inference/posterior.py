@@ -44,7 +44,7 @@ from polarbear.inference.findings import (
 )
 from polarbear.inference.pair_probabilities import Mixture, PairProbabilities
 from polarbear.inference.posterior_file import read_posterior, write_posterior
-from polarbear.inference.replacing import Chances, find_chances_of_curves
+from polarbear.inference.replacing import Chances, Places, count_chances, find_chances_of_curves
 from polarbear.inference.threads import one_thread
 from polarbear.inference.verdicts import (
     Claims,
@@ -54,10 +54,6 @@ from polarbear.inference.verdicts import (
 )
 
 Floats = NDArray[np.float64]
-
-FEW_INSTANCES, MAX_DISAGREEMENT = 5, 0.02
-"""Up to how many instances draws of curves may be surer than the probabilities of pairs are, and by
-how much the share of draws that are ahead may differ from the probability to be ahead."""
 Singles = NDArray[np.float32]
 
 Evidence = Literal["instances", "rankings"]
@@ -106,9 +102,11 @@ class Posterior(FrozenRecord):
         Shape (W, T, n (n - 1) / 2): draws of the probability that the first of a pair beats the
         second on a new instance, of equal weight. None if it follows from the utilities; it does
         not on a mix of instances (:meth:`InstancePosterior.population`).
-
     decided
         Shape (T, n (n - 1) / 2): the share of duels of a pair that do not tie; None without ties.
+    places
+        The places of all algorithms on each instance, if the probabilities of verdicts are counted
+        from their duels, as in races. None if they follow from the model, as with temporal priors.
 
     Examples
     --------
@@ -149,6 +147,7 @@ class Posterior(FrozenRecord):
     curves: Singles | None = None
     wins: Singles | None = None
     decided: Floats | None = None
+    places: Places | None = None
 
     @cached_property
     def utilities(self) -> Singles:
@@ -558,28 +557,17 @@ class Posterior(FrozenRecord):
             return Chances(self.algorithms, self._everywhere, no_ties, self._is_undominated)
         latest = vars(self).get("_latest_chances")  # verdicts and tables ask for the same
         if latest is None or latest[0] != (margin, width):
-            is_counted = self.wins is not None  # then no curves are needed, which take long
-            curves, shift = (None, None) if is_counted else (self.utilities, self._shift)
-            chances = find_chances_of_curves(
-                self.algorithms, self.times, curves, self.wins, shift, self.decided, margin, width
-            )
+            chances = self._find_chances(margin, width)
             latest = vars(self)["_latest_chances"] = (margin, width), chances
         return latest[1]
 
-    @cached_property
-    def _shift(self) -> Floats | None:
-        """What is added to leads (T, n, n), so that their draws agree with :meth:`prob_better`."""
-        n = len(self.algorithms)
-        if n > MAX_FULL_ALGORITHMS or self.instances > FEW_INSTANCES:
-            return None
-        shift = np.zeros((len(self.times), n, n))
-        for a in range(n - 1):
-            lead = self.utilities[:, :, a, None] - self.utilities[:, :, a + 1 :]
-            ahead = self._ahead[:, a, a + 1 :]
-            differs = np.abs((lead > 0).mean(axis=0) - ahead) > MAX_DISAGREEMENT
-            for t, k in zip(*np.nonzero(differs), strict=True):
-                shift[t, a, a + 1 + k] = -np.quantile(lead[:, t, k], 1 - ahead[t, k])
-        return shift if shift.any() else None
+    def _find_chances(self, margin: float, width: float) -> Chances:
+        if self.places is not None:
+            return count_chances(self.algorithms, self.times, self.places, margin, width)
+        curves = self.utilities if self.wins is None else None  # they take long
+        return find_chances_of_curves(
+            self.algorithms, self.times, curves, self.wins, self.decided, margin, width
+        )
 
     def _find_replaced(self, certainty: float, margin: float, width: float) -> NDArray[np.bool_]:
         """Return a mask of the algorithms that a remaining algorithm replaces."""

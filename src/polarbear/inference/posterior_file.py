@@ -13,6 +13,7 @@ from polarbear.data.run_ends import RunEnds
 from polarbear.errors import DataError
 from polarbear.inference.diagnostics import Diagnostics
 from polarbear.inference.pair_probabilities import Mixture
+from polarbear.inference.replacing import Places
 
 KIND, VERSION = "polarbear posterior", 1
 """The kind of file and the version of its format; older versions are read, newer refused."""
@@ -35,6 +36,10 @@ HEADER_TYPES: Mapping[str, type] = {
 """Types of the header entries that are fields of the posterior."""
 
 OPTIONAL_ARRAYS = ("curves", "wins", "decided")
+INTEGER_ARRAYS = ("places_position", "places_instance")
+
+PLACES_FIELDS = ("position", "instance", "weight")
+"""Fields of ``Places``, each stored with the prefix ``places_``."""
 
 
 def write_posterior(path: str | Path, posterior: Any) -> None:
@@ -64,6 +69,8 @@ def _pack(posterior: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     arrays = {"times": posterior.times, "draws": posterior.draws, "weight": posterior.weight}
     optional = {name: getattr(posterior, name) for name in OPTIONAL_ARRAYS}
     arrays |= {name: values for name, values in optional.items() if values is not None}
+    if posterior.places is not None:
+        arrays |= {f"places_{name}": getattr(posterior.places, name) for name in PLACES_FIELDS}
     arrays |= {f"hyper_{k}": values for k, values in enumerate(posterior.hyper.values())}
     if posterior.mixture is not None:
         arrays |= {f"mixture_{name}": getattr(posterior.mixture, name) for name in MIXTURE_FIELDS}
@@ -119,6 +126,12 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
             expected[name] = [(max(1, len(arrays[name])), *shape)]
     if "decided" in arrays:
         expected["decided"] = [(n_times, n_pairs)]
+    places = None
+    if "places_position" in arrays:
+        places = Places(*(arrays[f"places_{name}"] for name in PLACES_FIELDS))
+        c = len(places.instance)
+        shapes = ((n_times, c, n), (c,), (c,))
+        expected |= {f"places_{k}": [s] for k, s in zip(PLACES_FIELDS, shapes, strict=True)}
     mixture = None
     if "mixture_weight" in arrays:
         parts = [arrays[f"mixture_{name}"] for name in MIXTURE_FIELDS]
@@ -136,6 +149,8 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
             f"the arrays of the posterior do not fit together: {size} draws of {header['chains']} "
             f"chains, {n_times} times, {n} algorithms"
         )
+    if places and not places.are_possible():
+        raise ValueError("the places of the algorithms are impossible")
     if np.any(np.diff(times) <= 0) or np.any(weight < 0) or not np.all(weight.sum(axis=0) > 0):
         raise ValueError(
             "the times of a posterior must increase, and its weights must not be negative"
@@ -146,6 +161,7 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
         "draws": draws,
         "weight": weight,
         "mixture": mixture,
+        "places": places,
         **{name: arrays.get(name) for name in OPTIONAL_ARRAYS},
         "ends": tuple(_read_ends(one, names) for one in header["ends"]),
         "hyper": {name: arrays[f"hyper_{k}"] for k, name in enumerate(header["hyper"])},
@@ -181,7 +197,8 @@ def _check_texts(name: str, texts: Any, *, distinct: bool = False) -> None:
 
 def _check_array(name: str, array: NDArray[Any], shapes: list[tuple[int, ...]]) -> None:
     """Raise ValueError unless an array holds finite numbers in one of the expected shapes."""
-    if array.dtype.kind not in ("b" if name == "mixture_holds" else "f"):
+    kind = "b" if name == "mixture_holds" else "i" if name in INTEGER_ARRAYS else "f"
+    if array.dtype.kind != kind:
         raise ValueError(f"the array {name!r} must hold numbers, got the type {array.dtype}")
     if array.shape not in shapes:
         raise ValueError(

@@ -19,12 +19,14 @@ no correction for the number of stretches, of looks, or of times.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, logsumexp, stdtr
 
+from polarbear.data.frozen import FrozenRecord
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, eliminate
@@ -33,6 +35,9 @@ from polarbear.inference.verdicts import Verdict, pick_dominator
 from polarbear.priors.base import scale_times
 
 Ints = NDArray[np.intp]
+
+MAX_DUELS, MAX_PLACES = 10_000_000, 20_000_000
+"""The most duels at one time, and places at all times, of which a posterior keeps the places."""
 
 MAX_RESAMPLED = 300_000_000
 """The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
@@ -63,6 +68,39 @@ def find_stretches(times: Floats, width: float) -> list[slice]:
     stops = np.searchsorted(scaled, scaled + width + 1e-9, side="right").tolist()
     before = [0, *stops[:-1]]
     return [slice(k, stop) for k, stop in enumerate(stops) if stop > before[k]]
+
+
+@dataclass(frozen=True, eq=False)
+class Places(FrozenRecord):
+    """The place of each algorithm in each comparison, from which all duels follow."""
+
+    position: NDArray[Any]  # (T, comparisons, n): 0 is first, -1 not known
+    instance: NDArray[Any]  # (comparisons,): the index of its instance
+    weight: Floats  # (comparisons,)
+
+    def are_possible(self) -> bool:
+        """Return whether each number is one that a place, an instance or a weight can be."""
+        _, compared, n = self.position.shape
+        ranges = (self.position, UNKNOWN, n), (self.instance, 0, compared), (self.weight, 0, np.inf)
+        return all(np.all((low <= x) & (x < high)) for x, low, high in ranges)
+
+    @classmethod
+    def of_few(cls, rankings: Rankings) -> Self | None:
+        """Return the places in rankings; None if they are too many to be counted soon."""
+        n, n_compared = len(rankings.algorithms), len(rankings.offset) - 1
+        is_small = n_compared * n * len(rankings.times) <= MAX_PLACES
+        return cls.of(rankings) if is_small and n_compared * n * n <= 2 * MAX_DUELS else None
+
+    @classmethod
+    def of(cls, rankings: Rankings) -> Self:
+        """Return the places in rankings."""
+        n_compared, n = len(rankings.offset) - 1, len(rankings.algorithms)
+        shape, kind = (len(rankings.times), n_compared, n), rankings.position.dtype
+        position = np.full(shape, UNKNOWN, dtype=kind)
+        compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
+        position[:, compared, rankings.algorithm] = rankings.position
+        _, instance = np.unique(rankings.instance, return_inverse=True)
+        return cls(position, instance.astype(np.int32), rankings.weight)
 
 
 class PairEvidence(NamedTuple):
@@ -187,25 +225,33 @@ class _ClaimCounts:
 def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) -> Chances:
     """Return the probabilities of the claims of this module, by resampling instances.
 
-    The posterior of the shares of wins and losses is that of the Bayesian bootstrap (Rubin, 1981):
-    each draw gives the instances other weights. One instance on which an algorithm wins everywhere
-    and one on which it loses, each of half a weight, keep few instances from being certain. No
-    model of rankings is needed, which might not fit the duels of each pair.
-
     >>> import polarbear as pb
     >>> truth = np.array([[2.0, 0.0, 0.0], [2.0, 1.0, 0.0], [2.0, 3.0, 0.0]])
     >>> find_chances(pb.simulation.simulate_rankings(truth, 200)).worth_running.round(2)
     array([1., 1., 0.])
     """
-    n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
-    n_duels = (len(rankings.offset) - 1) * n * (n - 1) // 2
+    return count_chances(rankings.algorithms, rankings.times, Places.of(rankings), margin, width)
+
+
+def count_chances(
+    algorithms: tuple[str, ...], times: Floats, places: Places, margin: float, width: float
+) -> Chances:
+    """Return the probabilities of the claims of this module, by resampling instances.
+
+    The posterior of the shares of wins and losses is that of the Bayesian bootstrap (Rubin, 1981):
+    each draw gives the instances other weights. One instance on which an algorithm wins everywhere
+    and one on which it loses, each of half a weight, keep few instances from being certain. No
+    model of rankings is needed, which might not fit the duels of each pair.
+    """
+    n, stretches = len(algorithms), find_stretches(times, width)
+    n_duels = len(places.instance) * n * (n - 1) // 2
     n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
     rng = np.random.default_rng(0)
-    drawn = rng.standard_exponential((n_draws + 1, len(rankings.instances)))
+    drawn = rng.standard_exponential((n_draws + 1, 1 + places.instance.max(initial=-1)))
     half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1)).astype(np.float32)
     drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
     # Single precision: rounding is far below the noise of draws, and products take half the time.
-    drawn = (drawn[:, rankings.instance] * rankings.weight).T.astype(np.float32)
+    drawn = (drawn[:, places.instance] * places.weight).T.astype(np.float32)
     every = drawn.sum(axis=0)
 
     def draw_shares(duels: Duels, stretch: slice) -> tuple[Floats, Floats]:
@@ -213,8 +259,8 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
         total = (every if known.all() else known.T @ drawn) + half_won + half_lost
         return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
 
-    everything, tally = slice(0, len(rankings.times)), _ClaimCounts(rankings.algorithms, n_draws)
-    for duels in _compare_pairs(rankings, 1.0, [*stretches, everything]):
+    everything, tally = slice(0, len(times)), _ClaimCounts(algorithms, n_draws)
+    for duels in _compare_pairs(places, 1.0, [*stretches, everything]):
         least = np.full((2, len(duels.first), n_draws + 1), np.inf)
         for stretch in stretches:
             np.minimum(least, _find_room(*draw_shares(duels, stretch), margin), out=least)
@@ -229,18 +275,16 @@ def find_chances_of_curves(
     times: Floats,
     curves: NDArray[Any] | None,
     wins: NDArray[Any] | None = None,
-    shift: Floats | None = None,
     decided: Floats | None = None,
     margin: float = 0.1,
     width: float = 0.1,
 ) -> Chances:
     """Return the probabilities of the claims of this module, by draws of win probabilities.
 
-    They follow from the utilities ``curves`` (draws, times, n), whose leads ``shift`` (times, n, n)
-    changes; or they are ``wins`` (draws, times, pairs). A model of rankings says nothing of ties,
-    so the share of duels that are ``decided`` (times, pairs) is that of the data, by default all.
-    Draws of ``wins`` are counted from resampled instances, so their noise counts once, as in
-    :func:`find_chances`.
+    They follow from the utilities ``curves`` (draws, times, n), or they are ``wins`` (draws, times,
+    pairs). A model of rankings says nothing of ties, so the share of duels that are ``decided``
+    (times, pairs) is that of the data, by default all. Draws of ``wins`` are counted from resampled
+    instances, so their noise counts once, as in :func:`count_chances`.
     """
     stretches, n_times = find_stretches(times, width), len(times)
     first, second = np.triu_indices(len(algorithms), 1)
@@ -259,8 +303,6 @@ def find_chances_of_curves(
         a, b = first[low : low + step], second[low : low + step]
         if wins is None:
             ours, theirs = laid[a], laid[b]
-            if shift is not None:
-                ours *= np.exp(shift[:, a, b]).T[:, :, None]
             theirs += ours
             won = np.divide(ours, theirs, out=ours)
         else:
@@ -325,7 +367,8 @@ def compare_on_stretches(
     """
     n, stretches = len(rankings.algorithms), find_stretches(rankings.times, width)
     evidence = PairEvidence.empty(len(stretches), (n, n))
-    for duels in _compare_pairs(rankings, heaviest, stretches):
+    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
+    for duels in _compare_pairs(Places.of(rankings), heaviest, stretches):
         both = (duels.first, duels.second), (duels.second, duels.first)
         weigh(evidence, both, DuelTally.of(duels, stretches), margin, both_sides=both_sides)
     return evidence
@@ -401,8 +444,7 @@ def _lead_bets() -> tuple[Floats, Floats]:
 
 def _log_wealth(counts: Floats, payoff: Floats, stake: Floats, weight: Floats) -> Floats:
     """Return the log e-value of each pair: a mixture of bets with factors 1 + stake * payoff."""
-    # No instance has both all wins and all losses, though a table has a cell for it.
-    factors = np.log1p(np.maximum(stake[:, None] * payoff.ravel(), -0.99))
+    factors = np.log1p(stake[:, None] * payoff.ravel())
     return log_mixture(weight, factors @ counts.T)
 
 
@@ -518,12 +560,12 @@ class PairTables(NamedTuple):
     lost: list[Floats]
 
     @classmethod
-    def of(cls, rankings: Rankings, first: str, second: str, width: float = 0.1) -> Self:
+    def of(cls, rankings: Rankings, first: str, second: str, width: float) -> Self:
         """Return the results of a pair; an instance with repetitions has a share in each cell."""
         pair = rankings.among([first, second])
         stretches = find_stretches(pair.times, width)
         tables = cls(pair.instances, [], [], [])
-        for duels in _compare_pairs(pair, None, stretches):
+        for duels in _compare_pairs(Places.of(pair), find_heaviest(pair), stretches):
             for stretch in stretches:
                 won, lost, known = duels.share_results(stretch)
                 found = np.column_stack([won, lost])[known[:, 0] > 0]
@@ -568,17 +610,11 @@ class PairTables(NamedTuple):
         return evidence
 
 
-def _compare_pairs(
-    rankings: Rankings, heaviest: float | None, stretches: list[slice]
-) -> Iterator[Duels]:
+def _compare_pairs(places: Places, heaviest: float, stretches: list[slice]) -> Iterator[Duels]:
     """Yield the duels of all pairs, as many pairs at once as memory allows."""
-    n, n_times, n_compared = len(rankings.algorithms), len(rankings.times), len(rankings.offset) - 1
-    heaviest = find_heaviest(rankings) if heaviest is None else heaviest
-    place = np.full((n_times, n_compared, n), UNKNOWN, dtype=rankings.position.dtype)
-    compared = np.repeat(np.arange(n_compared), np.diff(rankings.offset))
-    place[:, compared, rankings.algorithm] = rankings.position
+    n_times, n_compared, n = places.position.shape
     pairs = np.triu_indices(n, 1)
     step = max(1, MAX_CELLS // max(1, n_times * n_compared))
     for low in range(0, len(pairs[0]), step):
         first, second = (each[low : low + step] for each in pairs)
-        yield Duels.of(first, second, place, stretches, rankings.weight / heaviest)
+        yield Duels.of(first, second, places.position, stretches, places.weight / heaviest)
