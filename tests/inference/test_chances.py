@@ -11,11 +11,15 @@ from polarbear.inference import replacing
 from polarbear.inference.replacing import (
     LIKELY_Z,
     Chances,
+    Duels,
+    DuelTally,
     PairEvidence,
     PairTables,
+    Places,
     compare_on_stretches,
     find_chances,
     find_chances_of_curves,
+    find_stretches,
 )
 from polarbear.inference.verdicts import Verdict
 
@@ -99,6 +103,8 @@ def test_of_very_many_duels_fewer_draws_are_counted(monkeypatch):
     assert find_chances(rankings).is_worth.shape == (200, 2)
     monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12)
     assert find_chances(rankings).is_worth.shape == (50, 2)  # not fewer than these
+    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * 4 * 200)
+    assert find_chances(duels(9, 3, n_times=4)).is_worth.shape == (200, 2)  # on four stretches
 
     times, wins = np.arange(1.0, 5.0), np.full((1000, 4, 1), 0.7)
     for most, n_draws in ((3 * 4 * 250, 250), (1, 50), (3 * 4 * 1000, 1000), (3 * 4 * 999, 500)):
@@ -106,6 +112,29 @@ def test_of_very_many_duels_fewer_draws_are_counted(monkeypatch):
         chances = find_chances_of_curves(("a", "b"), times, wins, wins)
         assert chances.is_worth.shape == (n_draws, 2)
         assert chances.replaces.tolist() == [[0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("ties", [False, True])
+def test_chances_of_curves_are_those_of_a_literal_twin(ties):
+    rng, times = np.random.default_rng(3), np.array([1.0, 2.0, 3.0, 5.0, 100.0])
+    curves = rng.normal(size=(90, 1, 3)) + 0.7 * rng.normal(size=(90, 5, 3))
+    decided = rng.uniform(0.2, 1, (5, 3)) if ties else None
+    found = find_chances_of_curves(("a", "b", "c"), times, curves, None, decided, 0.1, 0.3)
+    replaces = np.zeros((3, 3, 90), dtype=bool)
+    for k, (a, b) in enumerate([(0, 1), (0, 2), (1, 2)]):
+        for own, other in ((a, b), (b, a)):
+            share = np.ones(5) if decided is None else decided[:, k]
+            chance = 1 / (1 + np.exp(curves[..., other] - curves[..., own]))
+            won, lost = chance * share, (1 - chance) * share
+            room = []
+            for one in find_stretches(times, 0.3):
+                w, v = won[:, one].mean(axis=1), lost[:, one].mean(axis=1)
+                room.append(np.maximum(0.6 * w - 0.4 * v, (w - v + 0.1) / 2))
+            better = won.mean(axis=1) > lost.mean(axis=1)
+            replaces[own, other] = (np.min(room, axis=0) >= 0) & better
+    np.testing.assert_allclose(found.replaces, replaces.mean(axis=2))
+    assert (found.is_worth == ~replaces.any(axis=0).T).all()
+    assert 0.1 < found.replaces.mean() < 0.4
 
 
 def test_chances_of_curves_are_shares_of_draws():
@@ -284,6 +313,10 @@ def test_certain_is_what_reaches_the_certainty():
         ("member", None, 0.95),
         ("undecided", "a", 0.94),
     ]
+    assert said(chances_of([("ab", 0.95)], worth=(1, 0.05, 1, 1)))[1] == ("dominated", "a", 0.95)
+    replaces = [("ab", 0.5), ("ba", 0.5), ("ca", 0.25), ("cb", 0.25)]
+    chances = chances_of(replaces, [("ab", 0.75)], worth=(0.5, 0.5, 1, 1))
+    assert said(chances, 0.75)[0] == ("equivalent", "b", 0.5)
 
 
 def test_counts_of_wins_and_losses_are_a_table():
@@ -292,7 +325,8 @@ def test_counts_of_wins_and_losses_are_a_table():
     expected = compare_on_stretches(duels(9, 4), 0.1, both_sides=True)
     for name in ("no_worse", "worse", "p_no_worse", "lead", "instances"):
         assert getattr(found, name)[0, 0, 0] == pytest.approx(getattr(expected, name)[0, 0, 1])
-    assert (table.instances, len(table.cells[0])) == (("0", "1"), 2)
+    assert (table.instances, table.cells[0].shape) == (("0", "1"), (2, 2))
+    assert found.no_worse.shape == (1, 1, 1)
 
 
 def test_a_pair_without_instances_shows_nothing():
@@ -316,6 +350,14 @@ def test_worse_is_shown_by_the_mean_of_the_e_values():
     evidence.worse[:, 0, 0] = np.log(50), 0.0
     assert evidence.shows_worse(np.log(25.4), -1.0)
     assert not evidence.shows_worse(np.log(25.6), -1.0)
+    evidence = PairEvidence.empty(1, (1, 1))
+    evidence.worse[:], evidence.p_worse[:] = 3.0, 0.25
+    assert evidence.shows_worse(3.0, -1.0)  # what reaches a level
+    assert evidence.shows_worse(4.0, 0.25)
+    evidence = PairEvidence.empty(2, (1, 1))
+    evidence.p_worse[:, 0, 0] = 0.02, 0.5  # of two stretches, the smallest one twice
+    assert evidence.shows_worse(np.inf, 0.05)
+    assert not evidence.shows_worse(np.inf, 0.03)
 
 
 def test_of_two_the_other_one_is_the_rival_even_if_it_is_out():
@@ -342,3 +384,45 @@ def test_utilities_that_no_single_number_can_hold_are_compared():
     curves[..., 0], curves[..., 1] = 100.0, -100.0
     chances = find_chances_of_curves(("a", "b", "c"), np.array([1.0, 2.0]), curves)
     assert chances.replaces.tolist() == [[0, 1, 1], [0, 0, 0], [0, 1, 0]]
+
+
+def test_places_are_kept_unless_they_are_too_many(monkeypatch):
+    rankings = pb.simulation.simulate_rankings(np.zeros((2, 3)), 4)
+    monkeypatch.setattr(replacing, "MAX_PLACES", 2 * 4 * 3)
+    monkeypatch.setattr(replacing, "MAX_DUELS", 4 * 9 // 2)
+    assert Places.of_few(rankings) == Places.of(rankings)
+    monkeypatch.setattr(replacing, "MAX_PLACES", 2 * 4 * 3 - 1)
+    assert Places.of_few(rankings) is None
+    monkeypatch.setattr(replacing, "MAX_PLACES", 2 * 4 * 3)
+    monkeypatch.setattr(replacing, "MAX_DUELS", 4 * 9 // 2 - 1)
+    assert Places.of_few(rankings) is None
+
+
+def test_impossible_places_are_noticed():
+    places = Places.of(pb.simulation.simulate_rankings(np.zeros((2, 3)), 4))
+    assert replace(places, weight=np.array([0.0, 0.5, 1, 2])).are_possible()
+    for name, wrong in (("position", 3), ("position", -2), ("instance", 4), ("instance", -1)):
+        values = getattr(places, name).copy()
+        values.flat[0] = wrong
+        assert not replace(places, **{name: values}).are_possible()
+    for weight in (-1.0, np.inf):
+        assert not replace(places, weight=np.array([weight, 1, 1, 1])).are_possible()
+
+
+def test_tallies_of_parts_add_up():
+    place = np.random.default_rng(0).integers(0, 3, (5, 8, 2))
+    stretches, one, two = [slice(0, 3), slice(2, 5)], np.array([0]), np.array([1])
+    whole, first, rest = (
+        DuelTally.of(Duels.of(one, two, place[:, part], stretches, np.ones(n)), stretches)
+        for part, n in ((slice(0, 8), 8), (slice(0, 3), 3), (slice(3, 8), 5))
+    )
+    joined = first.join(rest)
+    assert (joined.leads == whole.leads).all()
+    for own, other in zip(joined.results, whole.results, strict=True):
+        assert (own == other).all()
+
+
+def test_by_default_a_stretch_is_a_tenth_and_nobody_is_shown_to_be_worse():
+    found = compare_on_stretches(pb.simulation.simulate_rankings(np.zeros((20, 2)), 4))
+    assert len(found.no_worse) == len(find_stretches(np.linspace(0, 1, 20), 0.1)) > 10
+    assert (found.worse == 0).all()

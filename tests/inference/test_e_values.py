@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 import polarbear as pb
 from polarbear.inference import e_values
 from polarbear.inference.e_values import (
+    Outcomes,
     Shares,
     bound_win_rate,
     confidence_sequence,
@@ -183,6 +184,15 @@ def _shares(rankings, instance, time, a, b):
             won += place[a] < place[b]
             tied += place[a] == place[b]
     return won / len(orders), tied / len(orders)
+
+
+def test_the_share_of_decided_duels_leaves_out_ties():
+    wins, ties = np.zeros((2, 2, 3, 3))
+    wins[0, 0, 1], wins[0, 1, 0], ties[0, 0, 1] = 3, 1, 4
+    wins[0, 0, 2], wins[0, 2, 0] = 2, 2
+    ties[1, 1, 2] = wins[1, 2, 1] = 0.25  # of an instance of little weight
+    assert Outcomes(wins, ties).share_decided().tolist() == [[0.5, 1, 1], [1, 1, 0.5]]
+    assert Outcomes(wins, 0 * ties).share_decided() is None
 
 
 def test_a_weighted_instance_counts_in_proportion_to_the_heaviest():

@@ -105,7 +105,8 @@ def twin(rankings, a, b, margin, width, weight_of):
 @pytest.mark.parametrize("seed", range(6))
 def test_evidence_is_that_of_a_literal_twin(seed):
     rng = np.random.default_rng(seed)
-    costs = np.round(rng.normal(size=(len(TIMES), 25, 3)) * 2)  # with ties
+    # With ties; in the last two mostly ties, where the margin of all duels counts.
+    costs = np.round(rng.normal(size=(len(TIMES), 25, 3)) * (0.35 if seed > 3 else 2))
     names = [f"a{k}" for k in range(3)]
     runs = [
         pb.Run(names[k], f"i{i}", TIMES[:end], costs[:end, i, k], TIMES[end - 1], status="cut")
