@@ -19,7 +19,6 @@ times.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -74,28 +73,28 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
         size, k = entry.shape
         cells = cell.reshape(size, k, k)
-        step = MAX_CELLS // size  # at least 1: a chunk has no more cells
+        step = max(1, MAX_CELLS // (size * k))
         for first in range(0, n_times, step):
             at = slice(first, min(first + step, n_times))
-            place = [rankings.position[at, entry[:, i]].T for i in range(k)]  # (size, times) each
-            known = [one != UNKNOWN for one in place]
-            for i, j in combinations(range(k), 2):
-                pair, total = _sum_by_pair(cells[:, i, j], weight[:, 0, 0])
+            place = rankings.position[at, entry].transpose(2, 1, 0)  # (k, size, times)
+            for i in range(k - 1):
+                ours, theirs = place[i], place[i + 1 :]
+                pair, add = _sum_by_pair(cells[:, i, i + 1 :].T, weight[:, 0, 0])
                 swapped = pair % n * n + pair // n
-                wins[at, pair] += (total @ ((place[i] < place[j]) & known[i])).T
-                wins[at, swapped] += (total @ ((place[j] < place[i]) & known[j])).T
-                tied = (total @ ((place[i] == place[j]) & known[i])).T
-                ties[at, pair] += tied
-                ties[at, swapped] += tied
-    return Outcomes(wins.reshape(n_times, n, n), ties.reshape(n_times, n, n))
+                wins[at, pair] += add((ours < theirs) & (ours != UNKNOWN)).T
+                wins[at, swapped] += add((theirs < ours) & (theirs != UNKNOWN)).T
+                ties[at, pair] += add((ours == theirs) & (ours != UNKNOWN)).T
+    ties = ties.reshape(n_times, n, n)
+    return Outcomes(wins.reshape(n_times, n, n), ties + ties.swapaxes(1, 2))
 
 
 def _sum_by_pair(cell: NDArray[np.intp], weight: Floats) -> tuple[NDArray[np.intp], Any]:
-    """Return distinct cells, and the matrix (cells, comparisons) that sums over each of them."""
-    if (cell == cell[0]).all():  # as in a race on the same algorithms
-        return cell[:1], weight[None]
+    """Return distinct cells, and what sums (pairs, comparisons, times) by these and ``weight``."""
+    if (cell == cell[:, :1]).all():  # as in a race on the same algorithms
+        return cell[:, 0], lambda holds: weight @ holds
     pair, code = np.unique(cell, return_inverse=True)
-    return pair, csr_array((weight, (code, np.arange(len(cell)))))
+    total = csr_array((np.tile(weight, len(cell)), (code.ravel(), np.arange(cell.size))))
+    return pair, lambda holds: total @ holds.reshape(cell.size, -1)
 
 
 def count_by_instance(rankings: Rankings, first: str, second: str) -> Floats:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, ndtri
+from scipy.special import ndtri
 
 from polarbear._text import escape_text, format_range
 from polarbear.inference.diagnostics import ALL_COUNTED, COUNTED, DUELS_CONTRADICT
@@ -107,6 +107,6 @@ def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
             drawn = posterior.draws[systematic_resample(weight[:, t], MAX_DRAWS), t]
         else:
             drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS), t]
-        drawn = drawn.astype(np.float64)
-        expected[t] = expit(drawn[:, first] - drawn[:, second]).mean(axis=0)
+        rate = np.exp(np.maximum(drawn - drawn.max(axis=1, keepdims=True), -700), dtype=float)
+        expected[t] = np.mean(rate[:, first] / (rate[:, first] + rate[:, second]), axis=0)
     return expected
