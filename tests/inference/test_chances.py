@@ -33,8 +33,8 @@ def duels(wins, losses, ties=0, n_times=1):
 
 @pytest.mark.parametrize(("wins", "losses"), [(12, 8), (30, 40), (5, 0), (60, 50)])
 def test_without_ties_a_chance_is_that_of_a_beta_distribution(wins, losses):
-    """Weights of instances are exponential, so the share of wins is Beta(w + 1/2, l + 1/2)."""
-    share = beta(wins + 0.5, losses + 0.5)
+    """Weights of instances are exponential, so the share of wins is Beta(w + 1, l + 1)."""
+    share = beta(wins + 1, losses + 1)
     chances = find_chances(duels(wins, losses, n_times=3), margin=0.1)
     # The margin on wins less losses decides: it allows a share of 0.45.
     within = share.cdf(0.6) - share.cdf(0.4)
@@ -99,12 +99,13 @@ def test_the_memory_that_is_used_changes_no_result(monkeypatch):
 
 def test_of_very_many_duels_fewer_draws_are_counted(monkeypatch):
     rankings = duels(9, 3)
-    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * 200)
-    assert find_chances(rankings).is_worth.shape == (200, 2)
+    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * replacing.DUELS_FOR_ONE_DRAW * 250)
+    assert find_chances(rankings).is_worth.shape == (250, 2)
     monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12)
-    assert find_chances(rankings).is_worth.shape == (50, 2)  # not fewer than these
-    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * 4 * 200)
-    assert find_chances(duels(9, 3, n_times=4)).is_worth.shape == (200, 2)  # on four stretches
+    assert find_chances(rankings).is_worth.shape == (200, 2)  # not fewer than these
+    many = duels(9, 3, n_times=200)
+    monkeypatch.setattr(replacing, "MAX_RESAMPLED", 12 * len(find_stretches(many.times, 0.1)) * 300)
+    assert find_chances(many).is_worth.shape == (300, 2)
 
     times, wins = np.arange(1.0, 5.0), np.full((1000, 4, 1), 0.7)
     for most, n_draws in ((3 * 4 * 250, 250), (1, 50), (3 * 4 * 1000, 1000), (3 * 4 * 999, 500)):
@@ -172,7 +173,7 @@ def test_a_posterior_and_the_duels_agree_where_most_instances_tie(won, lost, tmp
     pb.fit(rankings).save(tmp_path / "ties.zip")
     posterior = pb.Posterior.load(tmp_path / "ties.zip")
     expected = find_chances(rankings).worth_running
-    assert posterior.decided == pytest.approx(np.array([[1.0], [(won + lost) / 200]]))
+    assert posterior.decided == pytest.approx(np.array([[1.0], [(won + lost + 2) / 202]]))
     assert (posterior._chances(0.1, 0.1).worth_running == expected).all()
     model = replace(posterior, places=None)
     np.testing.assert_allclose(model._chances(0.1, 0.1).worth_running, expected, atol=0.11)
@@ -387,15 +388,13 @@ def test_utilities_that_no_single_number_can_hold_are_compared():
 
 
 def test_places_are_kept_unless_they_are_too_many(monkeypatch):
-    rankings = pb.simulation.simulate_rankings(np.zeros((2, 3)), 4)
-    monkeypatch.setattr(replacing, "MAX_PLACES", 2 * 4 * 3)
-    monkeypatch.setattr(replacing, "MAX_DUELS", 4 * 9 // 2)
-    assert Places.of_few(rankings) == Places.of(rankings)
-    monkeypatch.setattr(replacing, "MAX_PLACES", 2 * 4 * 3 - 1)
-    assert Places.of_few(rankings) is None
-    monkeypatch.setattr(replacing, "MAX_PLACES", 2 * 4 * 3)
-    monkeypatch.setattr(replacing, "MAX_DUELS", 4 * 9 // 2 - 1)
-    assert Places.of_few(rankings) is None
+    rankings = pb.simulation.simulate_rankings(np.zeros((40, 3)), 4)
+    single = pb.simulation.simulate_rankings(np.zeros((1, 3)), 4)
+    for data, duels in ((rankings, 4 * 3 * 40), (single, 4 * replacing.DUELS_FOR_ONE_DRAW)):
+        monkeypatch.setattr(replacing, "MAX_DUELS", duels)
+        assert Places.of_few(data) == Places.of(data)
+        monkeypatch.setattr(replacing, "MAX_DUELS", duels - 1)
+        assert Places.of_few(data) is None
 
 
 def test_impossible_places_are_noticed():
@@ -426,3 +425,40 @@ def test_by_default_a_stretch_is_a_tenth_and_nobody_is_shown_to_be_worse():
     found = compare_on_stretches(pb.simulation.simulate_rankings(np.zeros((20, 2)), 4))
     assert len(found.no_worse) == len(find_stretches(np.linspace(0, 1, 20), 0.1)) > 10
     assert (found.worse == 0).all()
+
+
+@pytest.mark.parametrize("n_instances", [1, 12])
+def test_chances_do_not_depend_on_the_order_of_names(n_instances):
+    """Where all tie, each of six algorithms is the best with the same probability."""
+    rankings = pb.simulation.rank_costs(np.zeros((3, n_instances, 6)))
+    for worth in (find_chances(rankings, 0, 0.1), pb.fit(rankings)._chances(0.0, 0.1)):
+        np.testing.assert_allclose(worth.worth_running, 1 / 6, atol=0.04)
+
+
+def test_one_tied_instance_is_certain_of_nothing():
+    for prior in (None, "BSpline"):
+        posterior = pb.fit(pb.simulation.rank_costs(np.zeros((4, 1, 2))), prior)
+        assert posterior.prob_replaces().max() < 0.6
+        assert 0.3 < min(posterior.prob_in_pareto().values()) < 0.9
+
+
+def test_few_wins_in_a_row_are_not_certain():
+    """As by the model with its uniform prior: three wins make it 94 %."""
+    posterior = pb.fit(duels(3, 0))
+    assert posterior.prob_replaces("a1", "a2") == pytest.approx(0.9375, abs=0.02)
+    assert posterior.prob_replaces("a1", "a2") == pytest.approx(
+        posterior.prob_better("a1", "a2")[0], abs=0.02
+    )
+
+
+def test_who_never_met_is_compared_by_the_model():
+    """a beats c, and c beats b: no duel of a and b says so."""
+    runs = [
+        pb.Run(name, f"{pair}{i}", [1.0], [float(k)], 1.0)
+        for pair in ("ac", "cb")
+        for i in range(40)
+        for k, name in enumerate(pair)
+    ]
+    posterior = pb.fit(pb.Runs.from_records(runs, direction="minimize"), times=[1.0])
+    assert posterior.places is None
+    assert posterior.prob_replaces("a", "b") > 0.95

@@ -191,7 +191,10 @@ def test_the_share_of_decided_duels_leaves_out_ties():
     wins[0, 0, 1], wins[0, 1, 0], ties[0, 0, 1] = 3, 1, 4
     wins[0, 0, 2], wins[0, 2, 0] = 2, 2
     ties[1, 1, 2] = wins[1, 2, 1] = 0.25  # of an instance of little weight
-    assert Outcomes(wins, ties).share_decided().tolist() == [[0.5, 1, 1], [1, 1, 0.5]]
+    expected = np.array([[6 / 10, 1, 1], [1, 1, 2.25 / 2.5]])  # with two more that are decided
+    assert Outcomes(wins, ties).share_decided() == pytest.approx(expected)
+    assert not Outcomes(wins, ties).have_all_met()
+    assert Outcomes(wins + 1, ties).have_all_met()
     assert Outcomes(wins, 0 * ties).share_decided() is None
 
 

@@ -199,9 +199,10 @@ def twin_chances(rankings, margin, width):
     """P(row replaces column), P(tied) and P(worth running) by their definition, draw by draw."""
     n, times = len(rankings.algorithms), rankings.times
     rng = np.random.default_rng(0)
-    weights = rng.standard_exponential((1001, len(rankings.instances)))
-    half_won, half_lost = rng.gamma(0.5, size=(2, 1001))
-    weights[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
+    weights = rng.standard_exponential((1001, len(rankings.instances)), np.float32)
+    one, other = rng.standard_exponential((2, 1001), np.float32)
+    order = rng.random((n, 1001), np.float32)
+    weights[0], one[0], other[0] = 1.0, 1.0, 1.0  # the data as they are
     weights = weights[:, rankings.instance] * rankings.weight
     place = np.full((len(times), weights.shape[1], n), UNKNOWN)
     for c in range(weights.shape[1]):
@@ -210,7 +211,8 @@ def twin_chances(rankings, margin, width):
     no_worse, better = np.ones((n, n, 1000), bool), np.zeros((n, n, 1000), bool)
     for a, b in permutations(range(n), 2):
         ours, theirs = place[..., a], place[..., b]
-        half = (half_won, half_lost) if a < b else (half_lost, half_won)
+        ahead = order[a] < order[b]
+        half = np.where(ahead, one, other), np.where(ahead, other, one)
 
         def share(stretch, ours=ours, theirs=theirs, half=half):
             known = ((ours != UNKNOWN) & (theirs != UNKNOWN))[stretch].all(axis=0)

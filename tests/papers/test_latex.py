@@ -40,7 +40,8 @@ def recorded():
 def test_a_table_has_the_numbers_of_the_posterior(posterior):
     table = pb.papers.to_latex(posterior)
     rows = {row[0]: row[1:] for row in cells(table)}
-    assert rows["a1"][:2] == ["worth running", "> 0.999"]
+    assert rows["a1"][0] == "worth running"
+    assert float(rows["a1"][1].removeprefix("> ")) >= 0.999
     assert rows["a1"][2] == r"\num{10}"
     assert rows["a2"][2] == r"\num{2500}--\num{40000}"
     assert [*rows][-1] == "a3"

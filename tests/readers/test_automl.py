@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import warnings
 import zipfile
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -169,7 +170,7 @@ class TestOptuna:
 
     def test_other_schemas_are_refused(self, optuna_storage):
         copy, _ = optuna_storage(STORAGES[0])
-        with sqlite3.connect(copy) as connection:
+        with closing(sqlite3.connect(copy)) as connection, connection:
             connection.execute("UPDATE alembic_version SET version_num = 'v99.0.0'")
         with pytest.raises(DataError, match="db: Optuna cannot read it: "):
             read(copy, names=NAMES)
@@ -182,7 +183,7 @@ class TestOptuna:
                 read(path, names=NAMES)
 
     def test_a_database_that_is_a_trap(self, tmp_path):
-        with sqlite3.connect(tmp_path / "x.db") as connection:
+        with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
             connection.executescript(
                 "CREATE TABLE trials (x); CREATE VIEW studies AS WITH RECURSIVE r(study_id) AS "
                 "(SELECT 1 UNION ALL SELECT study_id + 1 FROM r) SELECT study_id FROM r"
@@ -426,7 +427,7 @@ class TestMlflow:
     def test_runs_without_a_seed_are_numbered(self, tmp_path):
         copy = tmp_path / "mlflow.db"
         copy.write_bytes(gzip.decompress(STORES[0].read_bytes()))
-        with sqlite3.connect(copy) as connection:
+        with closing(sqlite3.connect(copy)) as connection, connection:
             connection.execute("DELETE FROM params WHERE key = 'seed'")
             connection.execute("DELETE FROM metrics WHERE run_uuid IN (SELECT run_uuid FROM runs "
                                "WHERE name = 'tree-1')")  # fmt: skip

@@ -47,7 +47,8 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
     """
     place = Places.of(rankings).position
     n_times, _, n = place.shape
-    n_draws = int(np.clip(MAX_CELLS // (n_times * n * n // 2), MIN_DRAWS, MAX_DRAWS))
+    cells = max(n_times * n * n // 2, len(rankings.instances))
+    n_draws = int(np.clip(MAX_CELLS // cells, MIN_DRAWS, MAX_DRAWS))
     rng = np.random.default_rng(seed)
     drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
     drawn = (drawn * rankings.weight).astype(np.float32)

@@ -46,11 +46,18 @@ class Outcomes(NamedTuple):
         return self.wins.swapaxes(1, 2)
 
     def share_decided(self) -> Floats | None:
-        """Return the share of duels that are no ties (T, pairs); None if there are no ties."""
+        """Return the share of duels that are no ties (T, pairs); None if there are no ties.
+
+        Two more are decided, so that few ties are not certain.
+        """
         first, second = np.triu_indices(self.ties.shape[1], 1)
         tied = self.ties[:, first, second]
         decided = self.wins[:, first, second] + self.losses[:, first, second]
-        return 1 - tied / np.maximum(tied + decided, 1e-12) if tied.any() else None
+        return 1 - tied / (tied + decided + 2) if tied.any() else None
+
+    def have_all_met(self) -> bool:
+        """Return whether each pair has met at each time."""
+        return bool((self.wins + self.losses + self.ties + np.eye(self.ties.shape[1])).all())
 
 
 def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcomes:

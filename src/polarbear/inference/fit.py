@@ -257,16 +257,17 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    by_instance = posterior.evidence == "instances"
-    by_duels = by_instance and isinstance(prior, Dirichlet | HierarchicalDirichlet)
-    if n <= MAX_CHECKED:
-        outcomes = count_outcomes(rankings)
+    places = Places.of_few(whole)
+    if places is not None:
+        outcomes = count_outcomes(whole)
+        by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
+        by_duels = by_duels and posterior.evidence == "instances"
         if rankings.behind_top is None and rankings.ties != "partial":  # else a tie says nothing
-            places = Places.of_few(whole) if by_duels else None
-            posterior = replace(posterior, decided=outcomes.share_decided(), places=places)
-        if contradiction := find_contradiction(outcomes, posterior):
-            if by_instance and isinstance(prior, Dirichlet):
-                posterior = count_posterior(rankings, posterior, seed)
+            decided, places = outcomes.share_decided(), places if by_duels else None
+            posterior = replace(posterior, decided=decided, places=places)
+        if n <= MAX_CHECKED and (contradiction := find_contradiction(outcomes, posterior)):
+            if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
+                posterior = count_posterior(whole, posterior, seed)
             note = contradiction.describe(posterior.method)
             diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
     return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)

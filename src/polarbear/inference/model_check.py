@@ -54,7 +54,7 @@ class Contradiction(NamedTuple):
             return f"{ALL_COUNTED}, because they contradict a model of rankings: {duels}."
         return (
             f"{DUELS_CONTRADICT}: {duels}. Ratings and P(best) may mislead there; a fit with the "
-            "default prior counts instead."
+            "default prior counts first places instead."
         )
 
 

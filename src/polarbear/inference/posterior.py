@@ -227,8 +227,8 @@ class Posterior(FrozenRecord):
     ) -> Any:
         """Return P(``a`` replaces ``b``): better on average, and nowhere much worse.
 
-        That is, its probability of a win is above 1/2 in the mean over all times, and at least
-        1/2 - ``margin`` in the mean over each stretch of a ``width`` of the time axis, as for
+        That is, it wins more duels than it loses over all times, and on no stretch of a ``width``
+        of the time axis it is worse by more than the ``margin``, as for
         :class:`polarbear.ParetoSet`. Without names, of all pairs (n, n): row replaces column.
         """
         return self._of_pair(self._chances(margin, width).replaces, a, b)
@@ -549,7 +549,7 @@ class Posterior(FrozenRecord):
         return matrix
 
     def _chances(self, margin: float, width: float) -> Chances:
-        """Return P(row replaces column), and P(worth running), from the draws."""
+        """Return P(row replaces column), and P(worth running), from duels or draws."""
         if not (0 <= margin < 0.5 and 0 <= width < 1):
             raise DataError("expected at least 0, and below 0.5 and 1", margin=margin, width=width)
         if not (margin or width):

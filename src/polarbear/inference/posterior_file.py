@@ -149,8 +149,9 @@ def _check_fields(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> di
             f"the arrays of the posterior do not fit together: {size} draws of {header['chains']} "
             f"chains, {n_times} times, {n} algorithms"
         )
-    if places and not places.are_possible():
-        raise ValueError("the places of the algorithms are impossible")
+    share = arrays.get("decided", times * 0)
+    if (places and not places.are_possible()) or np.any((share < 0) | (share > 1)):
+        raise ValueError("the places of the algorithms, or shares of decided duels, are impossible")
     if np.any(np.diff(times) <= 0) or np.any(weight < 0) or not np.all(weight.sum(axis=0) > 0):
         raise ValueError(
             "the times of a posterior must increase, and its weights must not be negative"

@@ -36,11 +36,14 @@ from polarbear.priors.base import scale_times
 
 Ints = NDArray[np.intp]
 
-MAX_DUELS, MAX_PLACES = 10_000_000, 20_000_000
-"""The most duels at one time, and places at all times, of which a posterior keeps the places."""
+MAX_DUELS = 30_000_000
+"""The most duels at all times of which a posterior keeps the places."""
 
-MAX_RESAMPLED = 300_000_000
-"""The most (draw, stretch, duel) from which probabilities are counted, down to 50 draws."""
+MAX_RESAMPLED, MIN_RESAMPLES = 300_000_000, 200
+"""The most (draw, stretch, duel) from which probabilities are counted, down to so few draws."""
+
+DUELS_FOR_ONE_DRAW = 75
+"""Drawing a number for a comparison costs as much as about so many of its duels."""
 
 CACHED_CELLS = 200_000
 """The numbers of draws of some pairs that a processor's cache holds."""
@@ -81,15 +84,15 @@ class Places(FrozenRecord):
     def are_possible(self) -> bool:
         """Return whether each number is one that a place, an instance or a weight can be."""
         _, compared, n = self.position.shape
-        ranges = (self.position, UNKNOWN, n), (self.instance, 0, compared), (self.weight, 0, np.inf)
+        ranges = (self.position, UNKNOWN, n), (self.instance, 0, compared), (self.weight, 0, 1e9)
         return all(np.all((low <= x) & (x < high)) for x, low, high in ranges)
 
     @classmethod
     def of_few(cls, rankings: Rankings) -> Self | None:
         """Return the places in rankings; None if they are too many to be counted soon."""
         n, n_compared = len(rankings.algorithms), len(rankings.offset) - 1
-        is_small = n_compared * n * len(rankings.times) <= MAX_PLACES
-        return cls.of(rankings) if is_small and n_compared * n * n <= 2 * MAX_DUELS else None
+        n_duels = n_compared * max(n * (n - 1) // 2 * len(rankings.times), DUELS_FOR_ONE_DRAW)
+        return cls.of(rankings) if n_duels <= MAX_DUELS else None
 
     @classmethod
     def of(cls, rankings: Rankings) -> Self:
@@ -239,25 +242,31 @@ def count_chances(
     """Return the probabilities of the claims of this module, by resampling instances.
 
     The posterior of the shares of wins and losses is that of the Bayesian bootstrap (Rubin, 1981):
-    each draw gives the instances other weights. One instance on which an algorithm wins everywhere
-    and one on which it loses, each of half a weight, keep few instances from being certain. No
-    model of rankings is needed, which might not fit the duels of each pair.
+    each draw gives the instances other weights. Two more instances, which rank the algorithms in
+    an order of chance and in its reverse, keep few instances from being certain: of two algorithms
+    that never tie, the prior is uniform. No model of rankings is needed, which might not fit the
+    duels of each pair.
     """
     n, stretches = len(algorithms), find_stretches(times, width)
     n_duels = len(places.instance) * n * (n - 1) // 2
-    n_draws = int(np.clip(MAX_RESAMPLED // max(1, n_duels * len(stretches)), 50, 1000))
+    work = max(n_duels * len(stretches), DUELS_FOR_ONE_DRAW * len(places.instance), 1)
+    n_draws = int(np.clip(MAX_RESAMPLED // work, MIN_RESAMPLES, 1000))
     rng = np.random.default_rng(0)
-    drawn = rng.standard_exponential((n_draws + 1, 1 + places.instance.max(initial=-1)))
-    half_won, half_lost = rng.gamma(0.5, size=(2, n_draws + 1)).astype(np.float32)
-    drawn[0], half_won[0], half_lost[0] = 1.0, 0.5, 0.5  # the data as they are
     # Single precision: rounding is far below the noise of draws, and products take half the time.
-    drawn = (drawn[:, places.instance] * places.weight).T.astype(np.float32)
+    kind: Any = np.float32
+    drawn = rng.standard_exponential((n_draws + 1, 1 + places.instance.max(initial=-1)), kind)
+    one, other = rng.standard_exponential((2, n_draws + 1), kind)
+    order = rng.random((n, n_draws + 1), kind)
+    drawn[0], one[0], other[0] = 1, 1, 1  # the data as they are
+    drawn = (drawn[:, places.instance] * places.weight.astype(kind)).T
     every = drawn.sum(axis=0)
 
     def draw_shares(duels: Duels, stretch: slice) -> tuple[Floats, Floats]:
-        won, lost, known = (part.astype(np.float32) for part in duels.share_results(stretch))
-        total = (every if known.all() else known.T @ drawn) + half_won + half_lost
-        return (won.T @ drawn + half_won) / total, (lost.T @ drawn + half_lost) / total
+        won, lost, known = (part.astype(kind) for part in duels.share_results(stretch))
+        total = (every if known.all() else known.T @ drawn) + one + other
+        is_first = order[duels.first] < order[duels.second]
+        more_won, more_lost = np.where(is_first, one, other), np.where(is_first, other, one)
+        return (won.T @ drawn + more_won) / total, (lost.T @ drawn + more_lost) / total
 
     everything, tally = slice(0, len(times)), _ClaimCounts(algorithms, n_draws)
     for duels in _compare_pairs(places, 1.0, [*stretches, everything]):

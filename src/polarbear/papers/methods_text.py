@@ -180,10 +180,10 @@ def refuse_certainty(certainty: float | None) -> None:
 def _describe_analysis(posterior: Posterior, certainty: float, margin: float, width: float) -> str:
     """Return a methods paragraph for an analysis of data by one posterior."""
     found = posterior.verdict(certainty, margin=margin, width=width)
-    problems = posterior.diagnostics.problems
     n_dominated = sum(one.kind == "dominated" for one in found.verdicts)
     replaceable = (
-        f"An algorithm is replaceable if, with posterior probability {certainty:g} or more, "
+        f"An algorithm is replaceable if, with probability {certainty:g} or more "
+        f"{'by duels of resampled instances' if posterior.places else 'by the posterior'}, "
         f"another one {describe_replacement(margin, width)}."
     )
     n, instances = len(found.algorithms), posterior.instances
@@ -201,7 +201,7 @@ def _describe_analysis(posterior: Posterior, certainty: float, margin: float, wi
             "At least one algorithm is wrongly called replaceable with posterior probability "
             f"{format_share(found.mistaken)}."
         )
-    if problems:
+    if problems := posterior.diagnostics.problems:
         sentences.append(f"The posterior is not trusted: {'; '.join(problems)}.")
     return " ".join(sentences)
 
@@ -213,7 +213,7 @@ def _describe_race(race: Race) -> str:
     model = ""
     if posterior is not None:
         described = describe_model(posterior.prior, posterior.evidence, posterior.method)
-        model = f"Ratings, probabilities and forecasts are those of a model. {described}"
+        model = f"Ratings are those of a model. {described}"
     n, instances = len(status.verdicts), status.counts.instances
     sentences = [
         describe_comparison("raced", n, instances, race.times, status.setup.clock),

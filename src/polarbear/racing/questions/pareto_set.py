@@ -116,7 +116,7 @@ class ParetoSet(Question):
         )
 
     def read_posterior(self, posterior: Posterior) -> Findings:
-        """Return what a posterior says of all algorithms: the same claims, by its draws."""
+        """Return what a posterior says of all algorithms: the same claims, with probabilities."""
         return posterior.verdict(self.certainty, margin=self.margin, width=self.width)
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
