@@ -1,6 +1,6 @@
 """This version against an earlier commit: what both can do, measured in turns.
 
-    python benchmarks/against.py                # takes 20 minutes; writes results/against.md
+    python benchmarks/against.py                # takes ten minutes; writes results/against.md
     python benchmarks/against.py --quick        # small sizes, against the last commit; seconds
     python benchmarks/against.py --commit NAME
 
@@ -131,7 +131,7 @@ def rows(commit: str, quick: bool) -> Iterator[Row]:
             for tree, name in zip(trees, ("now", "then"), strict=True)
         ]
         for now, then in zip(*both, strict=True):
-            rounds = 1 if quick else 15 if now.part == "import" else 5
+            rounds = 1 if quick else 15 if now.part == "import" else 3
             found = [(measure(trees[0], now), measure(trees[1], then)) for _ in range(rounds)]
             ours, theirs = map(min, zip(*found, strict=True))
             yield Row(now.part, now.what, commit, ours, theirs, goal=LIMIT)
