@@ -167,7 +167,7 @@ def test_hyperparameters_beyond_the_grid_are_a_problem(monkeypatch):
 
 
 @pytest.mark.parametrize("kernel", ["matern32", "matern52", "squared-exponential"])
-@pytest.mark.parametrize("n_times", [2, 40, 300])
+@pytest.mark.parametrize("n_times", [2, 40, pytest.param(300, marks=pytest.mark.long)])
 def test_fine_grids_and_smooth_kernels_do_not_drown_in_rounding(kernel, n_times):
     times = np.linspace(0, 1, n_times)
     rankings = simulate_rankings(np.sin(3 * times[:, None] + np.arange(3)), 10, times=times)

@@ -92,7 +92,9 @@ def test_directions_are_told_apart():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("effect", "low"), [(0.0, 0.6), (3.0, 0.85)])
+@pytest.mark.parametrize(
+    ("effect", "low"), [pytest.param(0.0, 0.6, marks=pytest.mark.long), (3.0, 0.85)]
+)
 def test_intervals_by_simulation(effect, low):
     """Repetitions of 30 instances: z has a standard deviation near 1, and not far above it."""
     z = []
