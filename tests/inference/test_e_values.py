@@ -195,6 +195,8 @@ def test_the_share_of_decided_duels_leaves_out_ties():
     assert Outcomes(wins, ties).share_decided() == pytest.approx(expected)
     assert not Outcomes(wins, ties).have_all_met()
     assert Outcomes(wins + 1, ties).have_all_met()
+    once = np.ones((1, 2, 2)) - np.eye(2)
+    assert Outcomes(once, 2 * once).have_all_met()
     assert Outcomes(wins, 0 * ties).share_decided() is None
 
 
