@@ -261,20 +261,20 @@ def count_chances(
     drawn = (drawn[:, places.instance] * places.weight.astype(kind)).T
     every = drawn.sum(axis=0)
 
-    def draw_shares(duels: Duels, stretch: slice) -> tuple[Floats, Floats]:
+    def draw_shares(duels: Duels, stretch: slice, more: tuple[Any, Any]) -> tuple[Floats, Floats]:
         won, lost, known = (part.astype(kind) for part in duels.share_results(stretch))
         total = (every if known.all() else known.T @ drawn) + one + other
-        is_first = order[duels.first] < order[duels.second]
-        more_won, more_lost = np.where(is_first, one, other), np.where(is_first, other, one)
-        return (won.T @ drawn + more_won) / total, (lost.T @ drawn + more_lost) / total
+        return (won.T @ drawn + more[0]) / total, (lost.T @ drawn + more[1]) / total
 
     everything, tally = slice(0, len(times)), _ClaimCounts(algorithms, n_draws)
     for duels in _compare_pairs(places, 1.0, [*stretches, everything]):
-        least = np.full((2, len(duels.first), n_draws + 1), np.inf)
+        is_first = order[duels.first] < order[duels.second]
+        more = np.where(is_first, one, other), np.where(is_first, other, one)
+        least = np.full((2, len(duels.first), n_draws + 1), np.inf, kind)
         for stretch in stretches:
-            np.minimum(least, _find_room(*draw_shares(duels, stretch), margin), out=least)
-        no_worse = _count_noise_once(least) >= -1e-12
-        won, lost = (share[:, 1:] for share in draw_shares(duels, everything))
+            np.minimum(least, _find_room(*draw_shares(duels, stretch, more), margin), out=least)
+        no_worse = _count_noise_once(least) >= -1e-7
+        won, lost = (share[:, 1:] for share in draw_shares(duels, everything, more))
         tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
     return tally.finish()
 
