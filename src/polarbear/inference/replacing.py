@@ -273,6 +273,7 @@ def count_chances(
         least = np.full((2, len(duels.first), n_draws + 1), np.inf, kind)
         for stretch in stretches:
             np.minimum(least, _find_room(*draw_shares(duels, stretch, more), margin), out=least)
+        # At the margin itself, single precision may round to just below 0.
         no_worse = _count_noise_once(least) >= -1e-7
         won, lost = (share[:, 1:] for share in draw_shares(duels, everything, more))
         tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
