@@ -45,7 +45,7 @@ MAX_RESAMPLED, MIN_RESAMPLES = 300_000_000, 200
 DUELS_FOR_ONE_DRAW = 75
 """Drawing a number for a comparison costs as much as about so many of its duels."""
 
-CACHED_CELLS = 200_000
+CACHED_CELLS = 50_000
 """The numbers of draws of some pairs that a processor's cache holds."""
 
 LIKELY_Z = 2.6
@@ -259,24 +259,35 @@ def count_chances(
     order = rng.random((n, n_draws + 1), kind)
     drawn[0], one[0], other[0] = 1, 1, 1  # the data as they are
     drawn = (drawn[:, places.instance] * places.weight.astype(kind)).T
-    every = drawn.sum(axis=0)
+    every, both = drawn.sum(axis=0), one + other
 
-    def draw_shares(duels: Duels, stretch: slice, more: tuple[Any, Any]) -> tuple[Floats, Floats]:
-        won, lost, known = (part.astype(kind) for part in duels.share_results(stretch))
-        total = (every if known.all() else known.T @ drawn) + one + other
-        return (won.T @ drawn + more[0]) / total, (lost.T @ drawn + more[1]) / total
+    def draw_leads(duels: Duels, some: list[slice], more: Any) -> tuple[Any, Any]:
+        won, lost, known = duels.share_results(some)
+
+        def total(parts: NDArray[Any]) -> Floats:
+            # All stretches in one product, which is far faster.
+            part = parts.astype(kind).swapaxes(0, 1).reshape(len(drawn), -1)
+            return (part.T @ drawn).reshape(len(some), -1, n_draws + 1)
+
+        weight = both + (every if known.all() else total(known))
+        lead, decided = (total(won - lost) + more) / weight, won + lost
+        has_ties = np.any(decided < known - 1e-9)
+        return lead, (total(decided) + both) / weight if has_ties else np.ones(len(some), kind)
 
     everything, tally = slice(0, len(times)), _ClaimCounts(algorithms, n_draws)
     for duels in _compare_pairs(places, 1.0, [*stretches, everything]):
         is_first = order[duels.first] < order[duels.second]
-        more = np.where(is_first, one, other), np.where(is_first, other, one)
+        more = np.where(is_first, one - other, other - one)
         least = np.full((2, len(duels.first), n_draws + 1), np.inf, kind)
-        for stretch in stretches:
-            np.minimum(least, _find_room(*draw_shares(duels, stretch, more), margin), out=least)
+        step = max(1, CACHED_CELLS // (len(duels.first) * max(drawn.shape)))
+        for k in range(0, len(stretches), step):
+            drawn_leads = draw_leads(duels, stretches[k : k + step], more)
+            for lead, decided in zip(*drawn_leads, strict=True):
+                _lessen(least, lead, decided, margin)
         # At the margin itself, single precision may round to just below 0.
         no_worse = _count_noise_once(least) >= -1e-7
-        won, lost = (share[:, 1:] for share in draw_shares(duels, everything, more))
-        tally.add(duels.first, duels.second, no_worse, (won > lost, lost > won))
+        lead = draw_leads(duels, [everything], more)[0][0, :, 1:]
+        tally.add(duels.first, duels.second, no_worse, (lead > 0, lead < 0))
     return tally.finish()
 
 
@@ -325,9 +336,7 @@ def find_chances_of_curves(
         least = np.ones((2, *lead[:, 0].shape), lead.dtype)
         for one in stretches:
             mean = (sums[one.stop] - sums[one.start]) / (one.stop - one.start)
-            # By (1), the lead at which the second one is worse by more than the margin.
-            most = margin * np.maximum(2 * known[:, one].mean(axis=1, keepdims=True), 1)
-            np.minimum(least, [most + mean, most - mean], out=least)
+            _lessen(least, mean, known[:, one].mean(axis=1, keepdims=True), margin)
         mean = sums[-1]
         if wins is not None:
             least, mean = _count_noise_once(least), mean[:, 1:]
@@ -346,14 +355,15 @@ def _count_noise_once(least: Floats) -> Floats:
     return drawn + np.maximum(least[..., :1] - drawn.mean(axis=-1, keepdims=True), 0.0)
 
 
-def _find_room(won: Floats, lost: Floats, margin: float) -> Floats:
-    """Return (2, ...) how far the first and the second are from being worse by more than m: (1)."""
-    return np.stack(
-        [
-            np.maximum((0.5 + margin) * own - (0.5 - margin) * other, (own - other + margin) / 2)
-            for own, other in ((won, lost), (lost, won))
-        ]
-    )
+def _lessen(least: Floats, lead: Floats, decided: Floats | float, margin: float) -> None:
+    """Take into ``least`` (2, ...) what a stretch says, if it is less.
+
+    That is how far the first and the second one are from being worse by more than the margin, by
+    (1), where the first leads by ``lead`` and this share of the duels is ``decided``.
+    """
+    room, half = margin * np.maximum(decided, 0.5), lead / 2
+    np.minimum(least[0], room + half, out=least[0])
+    np.minimum(least[1], room - half, out=least[1])
 
 
 def compare_on_stretches(
@@ -488,7 +498,7 @@ class Duels(NamedTuple):
 
     first: Ints  # (K,)
     second: Ints  # (K,)
-    sums: Ints  # (T + 1, comparisons, K)
+    sums: NDArray[Any]  # (T + 1, comparisons, K)
     leads: Ints  # (comparisons, K): wins less losses at all times, above T if any is unknown
     base: int
     weight: Floats  # (comparisons,)
@@ -504,13 +514,17 @@ class Duels(NamedTuple):
     ) -> Self:
         """Return the duels of pairs, from the places (T, comparisons, n) of all algorithms."""
         ours, theirs = place[:, :, first], place[:, :, second]
-        base = 1 + max(one.stop - one.start for one in stretches)
+        won, lost = ours < theirs, ours > theirs
         unknown = (ours == UNKNOWN) | (theirs == UNKNOWN)
-        code = np.where(ours < theirs, base, ours > theirs)
+        base = 1 + max(one.stop - one.start for one in stretches)
+        kind = np.int32 if base**2 * len(place) < 2**31 else np.int64
+        code = np.multiply(won, base, dtype=kind)
+        code += lost
         code[unknown] = base * base
-        sums = np.zeros((len(code) + 1, *code.shape[1:]), dtype=np.intp)
-        np.cumsum(code, axis=0, out=sums[1:])
-        lead = (ours < theirs).sum(axis=0) - (ours > theirs).sum(axis=0)
+        sums = np.zeros((len(code) + 1, *code.shape[1:]), dtype=kind)
+        for before, now, after in zip(sums, code, sums[1:], strict=False):
+            np.add(before, now, out=after)  # far faster than a cumulative sum over the first axis
+        lead = won.sum(axis=0, dtype=np.intp) - lost.sum(axis=0, dtype=np.intp)
         lead[unknown.any(axis=0)] = len(place) + 1
         return cls(first=first, second=second, sums=sums, leads=lead, base=base, weight=weight)
 
@@ -520,13 +534,15 @@ class Duels(NamedTuple):
         table = self._sum_cells(self.sums[stretch.stop] - self.sums[stretch.start], self.base**2)
         return table.reshape(-1, self.base, self.base)[:, :size, :size]
 
-    def share_results(self, stretch: slice) -> tuple[Floats, Floats, Floats]:
-        """Return the shares (comparisons, K) of times that the first won and lost; and if known."""
-        code = self.sums[stretch.stop] - self.sums[stretch.start]
+    def share_results(self, stretches: list[slice]) -> tuple[Floats, Floats, Bools]:
+        """Return the shares (S, comparisons, K) of times that the first won and lost; if known."""
+        start, stop = np.array([(one.start, one.stop) for one in stretches]).T
+        code = (self.sums[stop] - self.sums[start]).astype(float)
+        size = (stop - start)[:, None, None]
         known = code < self.base**2
-        won, lost = np.divmod(np.where(known, code, 0), self.base)
-        size = stretch.stop - stretch.start
-        return won / size, lost / size, known.astype(float)
+        code *= known
+        won = np.floor(code / self.base)  # exact, and far faster than divmod
+        return won / size, (code - won * self.base) / size, known
 
     def count_leads(self) -> Floats:
         """Return tables (K, 2 T + 1) of wins less losses at all times, from -T to T."""
@@ -535,7 +551,7 @@ class Duels(NamedTuple):
 
     def _sum_cells(self, cell: Ints, size: int) -> Floats:
         """Return the total weight of each cell (K, size); larger cells are left out."""
-        cell = np.minimum(cell, size)
+        cell = np.minimum(cell, size, dtype=np.intp)
         cell += np.arange(len(self.first)) * (size + 1)
         weight = np.broadcast_to(self.weight[:, None], cell.shape).ravel()
         is_one = bool((self.weight == 1).all())  # weights take twice as long
@@ -576,8 +592,7 @@ class PairTables(NamedTuple):
         stretches = find_stretches(pair.times, width)
         tables = cls(pair.instances, [], [], [])
         for duels in _compare_pairs(Places.of(pair), find_heaviest(pair), stretches):
-            for stretch in stretches:
-                won, lost, known = duels.share_results(stretch)
+            for won, lost, known in zip(*duels.share_results(stretches), strict=True):
                 found = np.column_stack([won, lost])[known[:, 0] > 0]
                 values, cell = np.unique(found, axis=0, return_inverse=True)
                 table = np.zeros((len(pair.instances), len(values)))
