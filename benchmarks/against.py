@@ -50,6 +50,10 @@ class Task(NamedTuple):
     figure: str
 
 
+ROUNDS = {"import": 15, "reading": 9, "ranking": 9}
+"""How often a part that is short is measured, so that the least has no other process beside it."""
+
+
 def call(tree: Path, module: str, function: str, arguments: tuple[object, ...]) -> Figures:
     """What this function of the benchmarks of a tree finds, with the package of that tree."""
     command = [str(tree / "benchmarks"), module, function, json.dumps(arguments)]
@@ -131,7 +135,7 @@ def rows(commit: str, quick: bool) -> Iterator[Row]:
             for tree, name in zip(trees, ("now", "then"), strict=True)
         ]
         for now, then in zip(*both, strict=True):
-            rounds = 1 if quick else 15 if now.part == "import" else 3
+            rounds = 1 if quick else ROUNDS.get(now.part, 3)
             found = [(measure(trees[0], now), measure(trees[1], then)) for _ in range(rounds)]
             ours, theirs = map(min, zip(*found, strict=True))
             yield Row(now.part, now.what, commit, ours, theirs, goal=LIMIT)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import polarbear as pb
 from polarbear.racing.incremental_rankings import IncrementalRankings
+from polarbear.racing.jobs import key_of
 from polarbear.racing.ledger import Ledger
 from polarbear.racing.pool import Pool
 
@@ -31,7 +32,7 @@ def test_whoever_comes_and_goes(data, direction):
     told = []
     for round_ in range(4):
         for k in order[round_ * 12 : round_ * 12 + 12]:
-            evidence.add(runs[k], round_)
+            evidence.add(key_of(runs[k]), runs[k], round_)
             told.append(runs[k])
         names = data.draw(st.sets(st.sampled_from(NAMES)))
         counts = [run for run in told if run.algorithm in names]
@@ -47,8 +48,9 @@ def test_whoever_comes_and_goes(data, direction):
 
 def test_what_counts_later_is_not_seen_before():
     evidence = IncrementalRankings([1.0], "minimize", "time")
-    evidence.add(pb.Run("a", "i", [1], [0.0], 1.0), 0)
-    evidence.add(pb.Run("b", "i", [1], [0.0], 1.0), 2)
+    for name, round_ in (("a", 0), ("b", 2)):
+        run = pb.Run(name, "i", [1], [0.0], 1.0)
+        evidence.add(key_of(run), run, round_)
     pool = Pool(used={"i": 0}, observed_until={"i": {"a": 1.0, "b": 1.0}})
     assert evidence.rankings(1, ["a", "b"], Ledger(), pool).algorithms == ("a",)
     assert evidence.rankings(2, ["a", "b"], Ledger(), pool).algorithms == ("a", "b")

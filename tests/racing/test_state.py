@@ -287,10 +287,10 @@ def test_a_limit_allows_what_it_says():
 
 def test_requests_are_charged_until_their_horizon_and_corrected():
     ledger = Ledger()
-    ledger.request(job_of("a", "x"), 2.0)
-    ledger.request(job_of("a", "y"), 3.0)
-    ledger.request(job_of("b", "x"), 4.0)
-    ledger.correct(-1.5)
+    ledger.request(RunId("a", "x", 0), 2.0)
+    ledger.request(RunId("a", "y", 0), 3.0)
+    ledger.request(RunId("b", "x", 0), 4.0)
+    ledger.corrected = -1.5
     assert ledger.requested == Spent(3, 7.5)
     assert ledger.requested_by == {"a": Spent(2, 5.0), "b": Spent(1, 4.0)}
     assert ledger.spent == Spent(0, 0.0)
@@ -300,7 +300,7 @@ def test_requests_are_charged_until_their_horizon_and_corrected():
 
 def test_the_first_run_with_an_id_counts():
     ledger = Ledger()
-    ledger.request(job_of("a", "x"), 2.0)
+    ledger.request(RunId("a", "x", 0), 2.0)
     ledger.receive(run_of("a", "x", until=1.5), 0.5)
     ledger.receive(run_of("a", "x", until=9.0), 0.0)
     ledger.receive(run_of("a", "y", until=9.0), 0.0)  # imported: it cost this race nothing
@@ -313,7 +313,7 @@ def test_the_first_run_with_an_id_counts():
 
 def test_rankings_use_the_number_of_the_run_that_was_extended():
     ledger = Ledger()
-    ledger.request(job_of("a", "x"), 2.0)
+    ledger.request(RunId("a", "x", 0), 2.0)
     ledger.extends[RunId("a", "x", 3)] = 0
     ledger.extends[RunId("a", "y", 3)] = 2
     ledger.superseded.add(RunId("a", "x", 1))
@@ -325,7 +325,7 @@ def test_rankings_use_the_number_of_the_run_that_was_extended():
     numbers = {key: run.repetition for key, run in found.items()}
     assert numbers == {("x", 0): 0, ("x", 3): 0, ("y", 3): 2, ("y", 1): 1}
     # A run that was requested has number 0, even if it replaces a failed one.
-    ledger.request(job_of("a", "z", 4), 2.0)
+    ledger.request(RunId("a", "z", 4), 2.0)
     assert ledger.renumber(run_of("a", "z", 4)).repetition == 0
 
 

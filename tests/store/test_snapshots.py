@@ -267,3 +267,18 @@ def test_a_store_without_a_snapshot_gets_one(tmp_path):
     with open_store(path) as store:
         steps(restore_race(store, question=asked_by(store)), store, 1)
     same(path)
+
+
+def test_a_run_of_an_undecided_round_is_known_to_have_a_value(tmp_path):
+    """A newcomer on trial whose first run had a value goes on with a whole batch."""
+    path = tmp_path / "race.db"
+    with open_store(path) as store:
+        race = race_of(("early", "good"), budget=Budget(batch=(8, 8), failures=2))
+        steps(race, store, 1)
+        race.add("late", trial=True)
+        for job in race.ask():
+            race.tell(solve(job))
+        save(race, store, snapshot=False)
+        resumed = restore_race(store)
+    assert resumed.state.progress.pending == race.state.progress.pending
+    assert sum(job.algorithm == "late" for job in resumed.ask()) == 7

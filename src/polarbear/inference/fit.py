@@ -31,7 +31,7 @@ from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.model_check import MAX_CHECKED, find_contradiction
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
-from polarbear.inference.replacing import Places
+from polarbear.inference.replacing import Places, can_count
 from polarbear.priors.by_name import make_prior
 from polarbear.priors.dirichlet import Dirichlet, HierarchicalDirichlet
 from polarbear.priors.prior import Prior
@@ -257,14 +257,13 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    places = Places.of_few(whole)
-    if places is not None:
+    if can_count(whole):
         outcomes = count_outcomes(whole)
         by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
         by_duels = by_duels and posterior.evidence == "instances"
         if rankings.behind_top is None and rankings.ties != "partial":  # else a tie says nothing
-            decided, places = outcomes.share_decided(), places if by_duels else None
-            posterior = replace(posterior, decided=decided, places=places)
+            places = Places.of(whole) if by_duels else None
+            posterior = replace(posterior, decided=outcomes.share_decided(), places=places)
         if n <= MAX_CHECKED and (contradiction := find_contradiction(outcomes, posterior)):
             if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
                 posterior = count_posterior(whole, posterior, seed)

@@ -69,44 +69,39 @@ def find_contradiction(outcomes: Outcomes, posterior: Posterior) -> Contradictio
     """
     first, second = np.triu_indices(len(posterior.algorithms), 1)
     won, lost = outcomes.wins[:, first, second], outcomes.losses[:, first, second]
-    modelled = _expect_wins(posterior, first, second)
-    found: tuple[float, int, slice, float, float] | None = None
     stretches = find_stretches(posterior.times, 0.1)
-    least = ndtri(1 - ERROR / (2 * len(first) * len(stretches)))
-    for stretch in stretches:
-        expected = modelled[stretch].mean(axis=0)
-        decided = (won[stretch] + lost[stretch]).mean(axis=0)
-        share = won[stretch].mean(axis=0) / np.maximum(decided, 1e-12)
-        errors = np.abs(share - expected) * 2 * np.sqrt(decided)
-        # The duels say that another one is ahead, or worse by more than the margin.
-        edges = (0.5 - MARGIN, 0.5, 0.5 + MARGIN)
-        differs = np.any([(share - edge) * (expected - edge) < 0 for edge in edges], axis=0)
-        differs &= errors >= least
-        errors[~(differs & (np.abs(share - expected) >= MIN_DIFFERENCE))] = 0.0
-        k = int(np.argmax(errors))
-        if errors[k] > (found[0] if found else 0.0):
-            found = float(errors[k]), k, stretch, float(share[k]), float(expected[k])
-    if found is None:
+    start, stop = np.array([(one.start, one.stop) for one in stretches]).T
+    parts = np.array([won, won + lost, _expect_wins(posterior, first, second)])
+    sums = np.cumsum(np.pad(parts, ((0, 0), (1, 0), (0, 0))), axis=1)
+    won, decided, expected = (sums[:, stop] - sums[:, start]) / (stop - start)[:, None]
+    share = won / np.maximum(decided, 1e-12)
+    errors = np.abs(share - expected) * 2 * np.sqrt(decided)
+    # The duels say that another one is ahead, or worse by more than the margin.
+    edges = np.array([0.5 - MARGIN, 0.5, 0.5 + MARGIN])[:, None, None]
+    differs = np.any((share - edges) * (expected - edges) < 0, axis=0)
+    differs &= errors >= ndtri(1 - ERROR / (2 * errors.size))
+    errors[~(differs & (np.abs(share - expected) >= MIN_DIFFERENCE))] = 0.0
+    if not errors.any():
         return None
-    _, k, stretch, share, expected = found
-    names = [posterior.algorithms[at] for at in (first[k], second[k])]
-    if share < 0.5:
-        names, share, expected = names[::-1], 1 - share, 1 - expected
-    times = posterior.times[stretch]
+    at = s, k = np.unravel_index(np.argmax(errors), errors.shape)
+    clearest, modelled = float(share[at]), float(expected[at])
+    names = [posterior.algorithms[code[k]] for code in (first, second)]
+    if clearest < 0.5:
+        names, clearest, modelled = names[::-1], 1 - clearest, 1 - modelled
+    times = posterior.times[stretches[s]]
     word = "at" if len(times) == 1 else "from"
     when = f"{word} {format_range(times[0], times[-1], posterior.clock)}"
-    return Contradiction(winner=names[0], loser=names[1], when=when, share=share, expected=expected)
+    return Contradiction(*names, when=when, share=clearest, expected=modelled)
 
 
 def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
     """Return P(first beats second) by the model at each time (times, pairs), from a few draws."""
-    expected = np.empty((len(posterior.times), len(first)))
-    weight = posterior.weight
-    for t in range(len(expected)):
-        if weight.shape[1] > 1 and posterior.curves is None:  # curves would take longer
-            drawn = posterior.draws[systematic_resample(weight[:, t], MAX_DRAWS), t]
-        else:
-            drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS), t]
-        rate = np.exp(np.maximum(drawn - drawn.max(axis=1, keepdims=True), -700), dtype=float)
-        expected[t] = np.mean(rate[:, first] / (rate[:, first] + rate[:, second]), axis=0)
-    return expected
+    weight, curves = posterior.weight, posterior.curves
+    if weight.shape[1] > 1 and curves is None:  # curves would take longer
+        chosen = [systematic_resample(at, MAX_DRAWS) for at in weight.T]
+        drawn = np.take_along_axis(posterior.draws, np.array(chosen).T[:, :, None], axis=0)
+    else:
+        drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS)]
+    drawn = drawn.swapaxes(0, 1)  # (T, draws, n)
+    rate = np.exp(np.maximum(drawn - drawn.max(axis=2, keepdims=True), -700), dtype=float)
+    return np.array([np.mean(at[:, first] / (at[:, first] + at[:, second]), axis=0) for at in rate])

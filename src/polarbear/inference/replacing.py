@@ -88,13 +88,6 @@ class Places(FrozenRecord):
         return all(np.all((low <= x) & (x < high)) for x, low, high in ranges)
 
     @classmethod
-    def of_few(cls, rankings: Rankings) -> Self | None:
-        """Return the places in rankings; None if they are too many to be counted soon."""
-        n, n_compared = len(rankings.algorithms), len(rankings.offset) - 1
-        n_duels = n_compared * max(n * (n - 1) // 2 * len(rankings.times), DUELS_FOR_ONE_DRAW)
-        return cls.of(rankings) if n_duels <= MAX_DUELS else None
-
-    @classmethod
     def of(cls, rankings: Rankings) -> Self:
         """Return the places in rankings."""
         n_compared, n = len(rankings.offset) - 1, len(rankings.algorithms)
@@ -223,6 +216,12 @@ class _ClaimCounts:
 
     def finish(self) -> Chances:
         return Chances(self.algorithms, self.replaces, self.tied, ~self.is_replaced.T)
+
+
+def can_count(rankings: Rankings) -> bool:
+    """Return whether probabilities are counted from the duels of rankings in a short time."""
+    n, n_compared = len(rankings.algorithms), len(rankings.offset) - 1
+    return n_compared * max(n * (n - 1) // 2 * len(rankings.times), DUELS_FOR_ONE_DRAW) <= MAX_DUELS
 
 
 def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) -> Chances:

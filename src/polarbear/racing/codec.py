@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from math import isfinite
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -98,7 +98,8 @@ def _from_parts(origin: Any, parts: tuple[Any, ...], plain: Any) -> Any:
     if not isinstance(plain, list | tuple):
         raise TypeError(f"expected a list, got {plain!r:.80}")
     if origin in (list, set, frozenset) or parts[1:] == (...,):
-        return origin(from_plain(parts[0], part) for part in plain)
+        kind = get_origin(parts[0]) or parts[0]
+        return origin(map(getattr(kind, "from_plain", partial(from_plain, parts[0])), plain))
     if origin is tuple:
         return tuple(from_plain(part, each) for part, each in zip(parts, plain, strict=True))
     types = _types_of(origin)

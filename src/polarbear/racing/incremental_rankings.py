@@ -63,13 +63,13 @@ class IncrementalRankings:
         self.load: LoadRuns = lambda _: ()  # the runs that were added as `in_store`
         self._stored: set[str] = set()  # instances with runs that are not loaded
 
-    def add(self, run: Run, round_: int, *, in_store: bool = False) -> None:
-        """Add a run that decisions use from a round on; one in the store is loaded when needed."""
-        self._new.setdefault(round_, []).append(key_of(run))
-        if in_store:
-            self._stored.add(run.instance)
+    def add(self, key: RunId, run: Run | None, round_: int) -> None:
+        """Add a run that decisions use from a round on; None is loaded from the store if needed."""
+        self._new.setdefault(round_, []).append(key)
+        if run is None:
+            self._stored.add(key.instance)
         else:
-            self._runs_on.setdefault(run.instance, []).append(self._encode(run))
+            self._runs_on.setdefault(key.instance, []).append(self._encode(run))
 
     def withdraw(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Rank the instances of pairs (algorithm, instance) again, whose runs were withdrawn."""

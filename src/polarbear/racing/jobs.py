@@ -50,7 +50,7 @@ class Job(NamedTuple):
     def from_plain(cls, row: Any) -> Self:
         """Return the job from a list of its fields; raise an error if it is invalid."""
         job = check_id(cls(*row))
-        return job._replace(horizon=float(job.horizon))
+        return job if isinstance(job.horizon, float) else job._replace(horizon=float(job.horizon))
 
     @property
     def key(self) -> RunId:

@@ -1,14 +1,14 @@
 """``Ledger``: the runs of a race and their cost; ``Limit`` and ``TrialRuns`` of an algorithm."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, MutableSet
+from collections.abc import Iterable, Iterator, Mapping, MutableSet
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 from polarbear.data.run import FAILED, EncodedRun, Run
 from polarbear.racing.events import Hosted
 from polarbear.racing.failures import Reasons, withdraw_failures
-from polarbear.racing.jobs import Job, RunId, key_of
+from polarbear.racing.jobs import RunId, key_of
 
 
 class Spent(NamedTuple):
@@ -20,6 +20,14 @@ class Spent(NamedTuple):
     def plus(self, time: float, runs: int = 1) -> "Spent":
         """Return the sum after further runs of a total time."""
         return Spent(self.runs + runs, self.time + time)
+
+    @classmethod
+    def total(cls, parts: Mapping[str, "Spent"]) -> "Spent":
+        """Return the sum of what was spent on each algorithm."""
+        return cls(sum(one.runs for one in parts.values()), sum(one.time for one in parts.values()))
+
+
+_NOTHING = Spent()
 
 
 class Limit(NamedTuple):
@@ -140,30 +148,29 @@ class Ledger:
     failed: RunIdSet = field(default_factory=RunIdSet)  # by their status, or with a reason
     reasons: Reasons = field(default_factory=dict)  # why runs failed, by algorithm
     spent_by: dict[str, Spent] = field(default_factory=dict)  # requested runs that arrived
-    requested: Spent = field(default_factory=Spent)  # all requested runs, on which limits are set
-    requested_by: dict[str, Spent] = field(default_factory=dict)  # the same by algorithm
+    requested_by: dict[str, Spent] = field(default_factory=dict)  # on which limits are set
+    corrected: float = 0.0  # how much longer runs took than they were charged for
     ever_requested: RunIdSet = field(default_factory=RunIdSet)  # including cancelled runs
     extends: dict[RunId, int] = field(default_factory=dict)  # the repetition that a run extends
     superseded: RunIdSet = field(default_factory=RunIdSet)  # retried after a failure, or cancelled
     withdrawn: RunIdSet = field(default_factory=RunIdSet)  # arrived, and excluded from then on
     workers: dict[tuple[tuple[str, str], ...], int] = field(default_factory=dict)  # details: number
 
-    def request(self, job: Job, cost: float) -> None:
+    def request(self, key: RunId, cost: float) -> None:
         """Charge a requested run."""
-        self.ever_requested.add(job.key)
-        self.requested = self.requested.plus(cost)
-        by = self.requested_by.get(job.algorithm, Spent())
-        self.requested_by[job.algorithm] = by.plus(cost)
+        self.ever_requested.add(key)
+        spent = self.requested_by.get(key.algorithm, _NOTHING)
+        self.requested_by[key.algorithm] = spent.plus(cost)
 
-    def correct(self, difference: float) -> None:
-        """Correct the charge of a run by the difference to the time that it took."""
-        self.requested = self.requested.plus(difference, runs=0)
+    @property
+    def requested(self) -> Spent:
+        """All requested runs, on which limits are set."""
+        return Spent.total(self.requested_by).plus(self.corrected, runs=0)
 
     @property
     def spent(self) -> Spent:
         """The requested runs that arrived."""
-        runs, times = zip(*self.spent_by.values(), strict=True) if self.spent_by else ((), ())
-        return Spent(sum(runs), sum(times, 0.0))
+        return Spent.total(self.spent_by)
 
     def receive(self, run: Run, charged_from: float) -> None:
         """Add a run that has arrived, unless one with its id has."""
@@ -173,7 +180,7 @@ class Ledger:
         self.arrived.add(key)
         self.n_runs[key.algorithm] += 1
         if key in self.ever_requested:
-            spent = self.spent_by.get(key.algorithm, Spent())
+            spent = self.spent_by.get(key.algorithm, _NOTHING)
             self.spent_by[key.algorithm] = spent.plus(run.until - charged_from)
         if run.status in FAILED:
             self.failed.add(key)

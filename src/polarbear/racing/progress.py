@@ -68,4 +68,7 @@ class Progress:
 
     def round_of(self, key: RunId) -> int:
         """Return the first undecided round that has a run; else the one that is decided next."""
-        return next((number for number, runs in self.pending.items() if key in runs), self.current)
+        for number, runs in self.pending.items():
+            if key in runs:
+                return number
+        return self.current

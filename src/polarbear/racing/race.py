@@ -574,7 +574,7 @@ class Race:
         for event in events:
             if isinstance(event, Started):
                 question = question and question.at(event.times, event.clock)
-            if isinstance(event, Started | Extended):
+            if isinstance(event, (Started, Extended)):  # a union would be made each time
                 event = replace(event, question=recognise(event.question, question))
             if race is not None:
                 race._posterior = None
@@ -594,9 +594,10 @@ class Race:
 
     def _record(self, event: Event, *, in_store: bool = False) -> None:
         """Apply an event to the state, and append it to the list of events."""
-        if isinstance(event, Told | Imported):
-            round_ = self._state.progress.round_of(key_of(event.run))
-            self._ranked_runs.add(event.run, round_, in_store=in_store)
+        if isinstance(event, (Told, Imported)):
+            key = key_of(event.run)
+            round_ = self._state.progress.round_of(key)
+            self._ranked_runs.add(key, None if in_store else event.run, round_)
         elif isinstance(event, Withdrawn):
             self._ranked_runs.withdraw(event.pairs)
         apply(self._state, event)

@@ -7,11 +7,10 @@ Plans depend only on decisions and requests, so the order in which runs arrive h
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from math import inf
-
-import numpy as np
+from typing import cast
 
 from polarbear.data.names import natural_sort_key
 from polarbear.data.run import Run, Status
@@ -375,9 +374,9 @@ def _request(state: State, job: Job, round_: int) -> None:
         failed = pending.pop(retried)
         before = failed.before
         state.ledger.superseded.add(retried)
-        state.ledger.correct((failed.until or 0.0) - failed.horizon)
+        state.ledger.corrected += (failed.until or 0.0) - failed.horizon
     state.progress.wanted[key] = job
-    state.ledger.request(job, job.horizon - state.charged_from(job.extends, before))
+    state.ledger.request(key, job.horizon - state.charged_from(job.extends, before))
     pending[key] = PendingRun(job.horizon, before)
     state.pool.plan(key, job.horizon)
 
@@ -386,12 +385,13 @@ def _receive(state: State, run: Run) -> None:
     """Add a run that has arrived, requested or imported, to the state."""
     key, ledger = key_of(run), state.ledger
     pending = state.progress.pending.get(state.progress.round_of(key), {})
-    before = pending[key].before if key in pending else 0.0
+    asked = pending.get(key)
+    before = asked.before if asked else 0.0
     ledger.receive(run, state.charged_from(ledger.extends.get(key), before))
     state.progress.wanted.pop(key, None)
-    if key in pending:
-        result = {"until": run.until, "status": run.status, "has_value": np.size(run.time) > 0}
-        pending[key] = pending[key]._replace(**result)
+    if asked:
+        has_value = len(cast(Sized, run.time)) > 0
+        pending[key] = PendingRun(asked.horizon, before, run.until, run.status, has_value)
     elif key not in ledger.superseded:
         state.pool.use(run.instance)
         state.pool.observe(key, run.until, run.status)
@@ -403,7 +403,7 @@ def _settle(state: State, key: RunId, run: PendingRun) -> None:
         raise ValueError(
             "this round cannot be decided: some of its runs have not arrived; pass them to tell()"
         )
-    state.ledger.correct(run.until - run.horizon)
+    state.ledger.corrected += run.until - run.horizon
     success = run.has_value and not run.failed
     first_batch = state.setup.budget.batch[0]
     state.members.count_run(key.algorithm, first_batch, failed=run.failed, success=success)

@@ -177,7 +177,10 @@ def decode_run_row(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | 
 
 
 def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun | str:
-    """Return the run in a row without its trajectory, or a text on the row's defect."""
+    """Return the run in a row without its trajectory, or a text on the row's defect.
+
+    If the run has any value, zeros stand for its first improvement.
+    """
     *fields, crc = row
     try:
         intact = crc32(_RUN.pack(*fields)) == crc
@@ -185,7 +188,7 @@ def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun 
         intact = False
     if not intact:
         return "is damaged"
-    _, kind, algorithm, instance, repetition, code, until, _ = fields
+    _, kind, algorithm, instance, repetition, code, until, n_improvements = fields
     if algorithm not in names or instance not in names:
         return "has lost a name, or it is damaged"
     if code not in STATUS_OF_CODE or kind not in RUN_EVENTS:
@@ -197,7 +200,7 @@ def decode_run_facts(row: Sequence[Any], names: Mapping[int, str]) -> StoredRun 
         repetition=repetition,
         until=until,
         status=status,
-        trajectory=b"",
+        trajectory=bytes(IMPROVEMENT_BYTES if n_improvements else 0),
     )
     return StoredRun(kind, run)
 

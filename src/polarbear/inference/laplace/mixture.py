@@ -328,10 +328,9 @@ def move_by_hmc(
     """
     if coupled is None:
         component, noise = resample_blocks(sample, share, n_chains, rng)
-        chains = _Chains(mixture, component, noise, rng)
     else:
         component, noise = coupled.select_draws(share, n_chains)
-        chains = _CoupledChains(mixture, component, noise, rng, coupled)
+    chains = _Chains(mixture, component, noise, rng, coupled)
     step, start_correlation = _burn_in(chains)
     kept, acceptance = [], []
     for _ in range(n_kept):
@@ -362,9 +361,10 @@ def _burn_in(chains: "_Chains") -> tuple[float, float]:
 
 
 class _Chains:
-    """The states of many HMC chains: standardised variables and a mixture component each."""
+    """The states of many HMC chains: standardised variables and a mixture component each.
 
-    acceptance_range = (0.7, 0.9)
+    Of coupled blocks, those that are not moved stay standard normal.
+    """
 
     def __init__(
         self,
@@ -372,41 +372,24 @@ class _Chains:
         component: Ints,
         noise: Floats,
         rng: np.random.Generator,
+        coupled: CoupledBlocks | None,
     ) -> None:
-        self.component, self.noise, self.rng = component, noise, rng
+        moved = np.ones(noise.shape[1], dtype=bool) if coupled is None else coupled.is_moved
+        self.component, self.rng, self.coupled = component, rng, coupled
+        self.noise, self.still_noise = noise[:, moved], noise[:, ~moved]
         self.target = _build_target(mixture.components, component)
-        self.still_noise = np.empty((len(noise), 0, noise.shape[-1]))
+        # A rejected proposal desynchronises coupled blocks, so rejections must be rare.
+        self.acceptance_range = (0.7, 0.9) if moved.all() else (0.95, 0.99)
 
     def sweep(self, step: float) -> float:
         """Move all chains once; return the mean acceptance probability of the proposals."""
-        self.noise, acceptance, _ = hmc_sweep(self.target, self.noise, step, self.rng)
-        return acceptance
-
-
-class _CoupledChains(_Chains):
-    """HMC chains over some blocks of times; the other blocks stay standard normal."""
-
-    def __init__(
-        self,
-        mixture: GridMixture,
-        component: Ints,
-        noise: Floats,
-        rng: np.random.Generator,
-        coupled: CoupledBlocks,
-    ) -> None:
-        super().__init__(mixture, component, noise[:, coupled.is_moved], rng)
-        self.coupled, self.still_noise = coupled, noise[:, ~coupled.is_moved]
-        if not coupled.is_moved.all():
-            # A rejected proposal desynchronises coupled blocks, so rejections must be rare.
-            self.acceptance_range = (0.95, 0.99)
-
-    def sweep(self, step: float) -> float:
-        """Move the chains' variables by one HMC sweep, and other blocks by the same path."""
-        momentum = self.coupled.draw_momentum(self.component, self.rng)
-        moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
+        moved = still = None
+        if self.coupled is not None:
+            momentum = self.coupled.draw_momentum(self.component, self.rng)
+            moved, still = momentum[:, self.coupled.is_moved], momentum[:, ~self.coupled.is_moved]
         self.noise, acceptance, path = hmc_sweep(self.target, self.noise, step, self.rng, moved)
-        # For a standard normal, Hamilton's equations are a rotation of noise and momentum.
-        self.still_noise = np.cos(path) * self.still_noise + np.sin(path) * still
+        if still is not None:  # of a standard normal, Hamilton's equations are a rotation
+            self.still_noise = np.cos(path) * self.still_noise + np.sin(path) * still
         return acceptance
 
 

@@ -150,7 +150,9 @@ def _sort_best_first(rows: _Rows) -> SortedRankings:
     known = position < length
     # A position counts the algorithms ahead, so a group starts where it equals the place.
     starts_group = position == np.arange(length)
-    is_ordered = known & ~np.take_along_axis(rows.behind_top, order, axis=-1)
+    is_ordered = known
+    if rows.behind_top.any():
+        is_ordered = known & ~np.take_along_axis(rows.behind_top, order, axis=-1)
     return SortedRankings(
         time=rows.time,
         algorithm=np.take_along_axis(rows.algorithm, order, axis=-1),
