@@ -18,7 +18,7 @@ BUDGETS = {
     "running": 3465,
     "plots": 2632,
     "cli": 2356,
-    "store": 2267,
+    "store": 2272,
     "selection": 1604,
     "reporting": 1082,
     "design": 1054,

@@ -79,28 +79,29 @@ def count_outcomes(rankings: Rankings, heaviest: float | None = None) -> Outcome
     wins, ties = np.zeros((2, n_times, n * n))
     for cell, entry, weight in _iterate_comparisons(rankings, heaviest):
         size, k = entry.shape
-        cells = cell.reshape(size, k, k)
         step = max(1, MAX_CELLS // (size * k))
         for first in range(0, n_times, step):
             at = slice(first, min(first + step, n_times))
-            place = rankings.position[at, entry].transpose(2, 1, 0)  # (k, size, times)
+            place = np.ascontiguousarray(rankings.position[at, entry].transpose(1, 2, 0))
             for i in range(k - 1):
-                ours, theirs = place[i], place[i + 1 :]
-                pair, add = _sum_by_pair(cells[:, i, i + 1 :].T, weight[:, 0, 0])
+                ours, theirs = place[:, i : i + 1], place[:, i + 1 :]  # (size, pairs, times)
+                pair, add = _sum_by_pair(cell.reshape(size, k, k)[:, i, i + 1 :], weight[:, 0, 0])
                 swapped = pair % n * n + pair // n
-                wins[at, pair] += add((ours < theirs) & (ours != UNKNOWN)).T
-                wins[at, swapped] += add((theirs < ours) & (theirs != UNKNOWN)).T
-                ties[at, pair] += add((ours == theirs) & (ours != UNKNOWN)).T
+                known = (ours != UNKNOWN) & (theirs != UNKNOWN)
+                wins[at, pair] += add((ours < theirs) & known).T
+                wins[at, swapped] += add((theirs < ours) & known).T
+                ties[at, pair] += add((ours == theirs) & known).T
     ties = ties.reshape(n_times, n, n)
     return Outcomes(wins.reshape(n_times, n, n), ties + ties.swapaxes(1, 2))
 
 
 def _sum_by_pair(cell: NDArray[np.intp], weight: Floats) -> tuple[NDArray[np.intp], Any]:
-    """Return distinct cells, and what sums (pairs, comparisons, times) by these and ``weight``."""
-    if (cell == cell[:, :1]).all():  # as in a race on the same algorithms
-        return cell[:, 0], lambda holds: weight @ holds
+    """Return distinct cells, and what sums (comparisons, pairs, times) by these and ``weight``."""
+    size, k = cell.shape
+    if (cell == cell[0]).all():  # as in a race on the same algorithms
+        return cell[0], lambda holds: (weight @ holds.reshape(size, -1)).reshape(k, -1)
     pair, code = np.unique(cell, return_inverse=True)
-    total = csr_array((np.tile(weight, len(cell)), (code.ravel(), np.arange(cell.size))))
+    total = csr_array((np.repeat(weight, k), (code.ravel(), np.arange(cell.size))))
     return pair, lambda holds: total @ holds.reshape(cell.size, -1)
 
 

@@ -96,9 +96,8 @@ def find_contradiction(outcomes: Outcomes, posterior: Posterior) -> Contradictio
 
 def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
     """Return P(first beats second) by the model at each time (times, pairs), from a few draws."""
-    weight, curves = posterior.weight, posterior.curves
-    if weight.shape[1] > 1 and curves is None:  # curves would take longer
-        chosen = [systematic_resample(at, MAX_DRAWS) for at in weight.T]
+    if posterior.weight.shape[1] > 1 and posterior.curves is None:  # curves would take longer
+        chosen = [systematic_resample(at, MAX_DRAWS) for at in posterior.weight.T]
         drawn = np.take_along_axis(posterior.draws, np.array(chosen).T[:, :, None], axis=0)
     else:
         drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS)]
