@@ -387,14 +387,14 @@ def test_utilities_that_no_single_number_can_hold_are_compared():
     assert chances.replaces.tolist() == [[0, 1, 1], [0, 0, 0], [0, 1, 0]]
 
 
-def test_places_are_kept_unless_they_are_too_many(monkeypatch):
+def test_duels_are_counted_unless_they_are_too_many(monkeypatch):
     rankings = pb.simulation.simulate_rankings(np.zeros((40, 3)), 4)
     single = pb.simulation.simulate_rankings(np.zeros((1, 3)), 4)
     for data, duels in ((rankings, 4 * 3 * 40), (single, 4 * replacing.DUELS_FOR_ONE_DRAW)):
         monkeypatch.setattr(replacing, "MAX_DUELS", duels)
-        assert Places.of_few(data) == Places.of(data)
+        assert replacing.can_count(data)
         monkeypatch.setattr(replacing, "MAX_DUELS", duels - 1)
-        assert Places.of_few(data) is None
+        assert not replacing.can_count(data)
 
 
 def test_impossible_places_are_noticed():

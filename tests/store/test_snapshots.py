@@ -1,5 +1,6 @@
 """Snapshots: a race resumed from one is the race that its events make, whatever happened to it."""
 
+import gc
 import sqlite3
 import tempfile
 from inspect import getfile
@@ -280,5 +281,6 @@ def test_a_run_of_an_undecided_round_is_known_to_have_a_value(tmp_path):
             race.tell(solve(job))
         save(race, store, snapshot=False)
         resumed = restore_race(store)
+    assert gc.isenabled()  # which it is not while a race is restored
     assert resumed.state.progress.pending == race.state.progress.pending
     assert sum(job.algorithm == "late" for job in resumed.ask()) == 7
