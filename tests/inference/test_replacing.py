@@ -12,7 +12,7 @@ from scipy.stats import t as student
 import polarbear as pb
 from polarbear.data.positions import UNKNOWN
 from polarbear.inference.e_values import lead_bets, score_bets
-from polarbear.inference.replacing import compare_on_stretches, find_chances, find_stretches
+from polarbear.inference.replacing import Duels, compare_on_stretches, find_chances, find_stretches
 from polarbear.priors.base import scale_times
 
 TIMES = np.geomspace(1, 1000, 12)
@@ -258,3 +258,16 @@ def test_chances_are_those_of_a_literal_twin(seed):
     np.testing.assert_allclose(found.replaces, replaces, atol=0.0011)
     np.testing.assert_allclose(found.tied, tied, atol=0.0011)
     np.testing.assert_allclose(found.worth_running, worth, atol=0.0021)
+
+
+def test_sums_over_very_many_times_do_not_overflow():
+    """With 1,300 times a sum of unknown results is above 2^31."""
+    place = np.zeros((1300, 2, 2), dtype=np.int8)
+    place[:, :, 1] = [UNKNOWN, 1]
+    stretches = [slice(0, 1300), slice(1299, 1300)]
+    first, second = np.array([0]), np.array([1])
+    won, lost, known = Duels.of(first, second, place, stretches, np.ones(2)).share_results(
+        stretches
+    )
+    assert won[:, :, 0].tolist() == known[:, :, 0].tolist() == [[0, 1]] * 2
+    assert not lost.any()
