@@ -397,6 +397,12 @@ def test_duels_are_counted_unless_they_are_too_many(monkeypatch):
         assert not replacing.can_count(data)
 
 
+def test_without_comparisons_nothing_is_claimed():
+    nothing = pb.simulation.simulate_rankings(np.zeros((3, 3)), 5).take([])
+    replaces = find_chances(nothing).replaces[~np.eye(3, dtype=bool)]
+    assert np.all((replaces > 0.2) & (replaces < 0.6))
+
+
 def test_impossible_places_are_noticed():
     places = Places.of(pb.simulation.simulate_rankings(np.zeros((2, 3)), 4))
     assert replace(places, weight=np.array([0.0, 0.5, 1, 2])).are_possible()

@@ -17,12 +17,12 @@ from polarbear.data.run import Status
 from polarbear.errors import StoreError
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.budget import Budget
-from polarbear.racing.events import Started
+from polarbear.racing.events import UNREADABLE, Started
 from polarbear.racing.questions.pareto_set import ParetoSet
 from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 from polarbear.racing.state import State
-from polarbear.store import race_snapshot
+from polarbear.store import race_snapshot, restoring
 from polarbear.store.restoring import restore_race
 from polarbear.store.rows import blob_row
 from racers import asked_by, race_of, restore, solve
@@ -34,6 +34,7 @@ NAMES = ("early", "late", "good")
 def often(monkeypatch):
     """A snapshot after every decision."""
     monkeypatch.setattr(race_snapshot, "MIN_EVENTS", 1)
+    monkeypatch.setattr(restoring, "UNREADABLE", ())  # one that cannot be read is an error here
     monkeypatch.setattr(race_snapshot, "GROWTH", 0.0)
 
 
@@ -77,11 +78,11 @@ def same(path, *, uses=True):
     return kept
 
 
-def begin(path, rounds=3, *, seed=2, overlap=0, snapshot=True):
+def begin(path, rounds=3, *, seed=2, overlap=0, snapshot=True, instances=6):
     question = ParetoSet(certainty=0.99)
     budget = Budget(batch=(1, 2), retries=1, runs=120, overlap=overlap)
-    instances = [f"f{k}" for k in range(6)]
-    race = race_of(NAMES, instances=instances, question=question, budget=budget, seed=seed)
+    names = [f"f{k}" for k in range(instances)]
+    race = race_of(NAMES, instances=names, question=question, budget=budget, seed=seed)
     with open_store(path) as store:
         steps(race, store, rounds, snapshot=snapshot)
     return race
@@ -191,6 +192,7 @@ def test_a_snapshot_in_doubt_is_not_used_and_is_replaced(tmp_path, monkeypatch, 
 def test_a_snapshot_of_other_events_other_code_or_another_model_is_not_used(tmp_path, monkeypatch):
     path = tmp_path / "race.db"
     begin(path)
+    monkeypatch.setattr(restoring, "UNREADABLE", UNREADABLE)
     with open_store(path, read_only=True) as store:
         tolerant = restore_race(store, question=asked_by(store, {"abs_tol": 0.5}))
         assert tolerant._ranked_runs._ranked is None  # those of the snapshot have no tolerance
@@ -268,6 +270,12 @@ def test_a_store_without_a_snapshot_gets_one(tmp_path):
     with open_store(path) as store:
         steps(restore_race(store, question=asked_by(store)), store, 1)
     same(path)
+
+
+def test_a_snapshot_of_a_race_with_unused_instances_is_used(tmp_path):
+    path = tmp_path / "race.db"
+    begin(path, instances=40)
+    assert same(path).state.pool.unused
 
 
 def test_a_run_of_an_undecided_round_is_known_to_have_a_value(tmp_path):

@@ -75,7 +75,8 @@ def find_contradiction(outcomes: Outcomes, posterior: Posterior) -> Contradictio
     sums = np.cumsum(np.pad(parts, ((0, 0), (1, 0), (0, 0))), axis=1)
     won, decided, expected = (sums[:, stop] - sums[:, start]) / (stop - start)[:, None]
     share = won / np.maximum(decided, 1e-12)
-    errors = np.abs(share - expected) * 2 * np.sqrt(decided)
+    # Rounded, so that of equal stretches the first one is named.
+    errors = (np.abs(share - expected) * 2 * np.sqrt(decided)).round(9)
     # The duels say that another one is ahead, or worse by more than the margin.
     edges = np.array([0.5 - MARGIN, 0.5, 0.5 + MARGIN])[:, None, None]
     differs = np.any((share - edges) * (expected - edges) < 0, axis=0)

@@ -265,7 +265,7 @@ def count_chances(
 
         def total(parts: NDArray[Any]) -> Floats:
             # All stretches in one product, which is far faster.
-            part = parts.astype(kind).swapaxes(0, 1).reshape(len(drawn), -1)
+            part = parts.astype(kind).swapaxes(0, 1).reshape(len(drawn), len(some) * parts.shape[2])
             return (part.T @ drawn).reshape(len(some), -1, n_draws + 1)
 
         weight = both + (every if known.all() else total(known))
@@ -332,7 +332,7 @@ def find_chances_of_curves(
         for t in range(1, n_times):
             lead[:, t] += lead[:, t - 1]
         sums = [0.0, *lead.swapaxes(0, 1)]  # before each time
-        least = np.ones((2, *lead[:, 0].shape), lead.dtype)
+        least = np.full((2, *lead[:, 0].shape), np.inf, lead.dtype)
         for one in stretches:
             mean = (sums[one.stop] - sums[one.start]) / (one.stop - one.start)
             _lessen(least, mean, known[:, one].mean(axis=1, keepdims=True), margin)
@@ -591,7 +591,8 @@ class PairTables(NamedTuple):
         stretches = find_stretches(pair.times, width)
         tables = cls(pair.instances, [], [], [])
         for duels in _compare_pairs(Places.of(pair), find_heaviest(pair), stretches):
-            for won, lost, known in zip(*duels.share_results(stretches), strict=True):
+            for stretch in stretches:
+                won, lost, known = (part[0] for part in duels.share_results([stretch]))
                 found = np.column_stack([won, lost])[known[:, 0] > 0]
                 values, cell = np.unique(found, axis=0, return_inverse=True)
                 table = np.zeros((len(pair.instances), len(values)))

@@ -69,7 +69,7 @@ def from_plain(kind: Any, plain: Any) -> Any:
         return _READERS[origin](plain)
     if hasattr(origin, "from_plain"):
         return origin.from_plain(plain)
-    if origin is Any:
+    if origin is Any or (kind is None and plain is None):
         return plain
     if origin is Literal:
         if plain not in parts:

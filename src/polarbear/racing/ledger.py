@@ -24,7 +24,8 @@ class Spent(NamedTuple):
     @classmethod
     def total(cls, parts: Mapping[str, "Spent"]) -> "Spent":
         """Return the sum of what was spent on each algorithm."""
-        return cls(sum(one.runs for one in parts.values()), sum(one.time for one in parts.values()))
+        runs, times = zip(*parts.values(), strict=True) if parts else ((), ())
+        return cls(sum(runs), sum(times, 0.0))
 
 
 _NOTHING = Spent()
@@ -39,7 +40,8 @@ class Limit(NamedTuple):
     def allows(self, spent: Spent) -> bool:
         """Return whether a number of runs and their time are within the limit."""
         runs_allowed = self.max_runs is None or spent.runs <= self.max_runs
-        return runs_allowed and (self.max_time is None or spent.time <= self.max_time)
+        # Ten runs of .1 take 1 in all, though their sum is rounded.
+        return runs_allowed and (self.max_time is None or spent.time <= self.max_time * (1 + 1e-9))
 
 
 class TrialRuns(NamedTuple):
