@@ -284,6 +284,7 @@ def test_a_limit_allows_what_it_says():
     assert not Limit(max_time=5.0).allows(Spent(0, 5.1))
     assert not Limit(1, 5.0).allows(Spent(2, 1.0))
     assert Limit(max_time=1.0).allows(Spent(10, 0.1 + 9 * 0.1 + 1e-12))
+    assert Limit(max_time=0.0).allows(Spent())
 
 
 def test_requests_are_charged_until_their_horizon_and_corrected():
