@@ -316,6 +316,11 @@ def test_a_report_is_made_again_only_after_new_events(tmp_path, monkeypatch):
         later = snapshots.latest()
         assert later.events > decided.events
         assert len(fits) == 1  # the same decision, the same posterior
+        race.withdraw(instance=jobs[0].instance, why="wrong data")
+        race.withdraw(instance=race.runs.instances[0], why="wrong data")
+        keep()
+        snapshots.latest()
+        assert len(fits) == 2  # the same round, on fewer instances
     posterior = json.loads(later.data)["identity"], json.loads(decided.data)["identity"]
     assert all(posterior)
 

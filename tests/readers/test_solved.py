@@ -1,5 +1,6 @@
 """Reading of results that are solved or not at a cost."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
-from polarbear.errors import DataWarning
+from polarbear.errors import DataError, DataWarning
 
 BOARD = Path(__file__).parent / "files" / "solved" / "leaderboards.json"
 TABLE = """model,task,solved,cost,api_calls
@@ -112,3 +113,17 @@ def test_the_grid_begins_where_some_instances_are_solved():
     }
     runs = pb.Runs.from_frame(frame, direction="maximize", until="last", clock="dollars")
     assert pb.grid.from_runs(runs, 10)[0] == pytest.approx(0.0115, rel=0.1)
+
+
+@pytest.mark.parametrize("content", [b'{"task1": {"cost": 1', b"\xff\xfe"])
+def test_details_that_cannot_be_read_are_not_left_out(tmp_path, content):
+    """Else an algorithm is missing, and nobody notices."""
+    for model in ("m1", "m2"):
+        (tmp_path / model).mkdir()
+        details = {f"t{k}": {"cost": 1.0, "resolved": True} for k in range(3)}
+        (tmp_path / model / "per_instance_details.json").write_text(json.dumps(details))
+    (tmp_path / "notes.json").write_text("{")  # of another program
+    assert pb.read(tmp_path).algorithms == ("m1", "m2")
+    (tmp_path / "m2" / "per_instance_details.json").write_bytes(content)
+    with pytest.raises(DataError, match="m2/per_instance_details.json"):
+        pb.read(tmp_path)

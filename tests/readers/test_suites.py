@@ -211,6 +211,13 @@ class TestBenchExec:
         with pytest.raises(DataError, match=r"y.xml: line 4: not valid XML: mismatched tag"):
             read(folder)
 
+    def test_a_file_that_was_cut_is_not_left_out(self, result):
+        """Else an algorithm is missing, and nobody notices."""
+        folder = result()
+        (folder / "y.results.b.xml").write_bytes(b'<?xml version="1.0"?>')
+        with pytest.raises(DataError, match=r"y.results.b.xml: line 1: not valid XML"):
+            read(folder)
+
     def test_packed_content_has_a_limit(self, tmp_path, monkeypatch):
         (tmp_path / "a.results.xml.bz2").write_bytes(bz2.compress(b" " * 5_000))
         monkeypatch.setattr("polarbear.readers.source.MAX_UNPACKED_BYTES", 1_000)

@@ -178,7 +178,8 @@ class Snapshots:
 
     def _fit(self, rankings: Rankings, /, *, seed: int) -> Posterior:
         """Return the posterior of rankings as the race fits it; cached for each round."""
-        key = (seed, rankings.algorithms)
+        # A withdrawal changes the rankings of the same round.
+        key = seed, rankings.algorithms, rankings.instances, rankings.position.tobytes()
         if self._fitted is None or self._fitted[0] != key:
             self._fitted = key, self._model.make_fit()(rankings, seed=seed)
         return self._fitted[1]

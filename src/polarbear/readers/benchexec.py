@@ -79,10 +79,13 @@ def read_benchexec(
     value
         The column of the values, such as the objective. It needs ``direction``.
     """
-    files = {name: _parse_file(source, name) for name in source.ending(".xml")}
-    files = {name: file for name, file in files.items() if file is not None}
+    parsed = {name: _parse_file(source, name) for name in source.ending(".xml")}
+    files = {name: file for name, file in parsed.items() if isinstance(file, _ResultFile)}
     if not files:
         raise Refused("no .xml file with results of BenchExec")
+    for file in parsed.values():
+        if isinstance(file, DataError):
+            raise file
     if time not in _CLOCKS:
         raise DataError("expected 'cputime' or 'walltime'", time=time)
     if value is None:
@@ -109,8 +112,12 @@ def read_benchexec(
     return Runs.from_records(records, direction=direction, clock=clock or _CLOCKS[time])
 
 
-def _parse_file(source: Source, name: str) -> _ResultFile | None:
-    """Parse an XML file; ``None`` if its root element is not a result of BenchExec."""
+def _parse_file(source: Source, name: str) -> _ResultFile | DataError | None:
+    """Parse an XML file; ``None`` if its root element is not a result of BenchExec.
+
+    A file that ends before its root element is answered with the error, because it may be another
+    program's.
+    """
     parser = expat.ParserCreate()
     path: list[str] = []
     results: list[_ResultFile] = []
@@ -141,10 +148,11 @@ def _parse_file(source: Source, name: str) -> _ResultFile | None:
         source.skip(name)
         return None
     except expat.ExpatError as error:
-        if not results:
-            return None
         reason = expat.ErrorString(error.code)
-        raise DataError(f"{name}: line {error.lineno}: not valid XML: {reason}") from None
+        problem = DataError(f"{name}: line {error.lineno}: not valid XML: {reason}")
+        if results:
+            raise problem from None
+        return problem
     except (LookupError, ValueError) as error:  # the encoding that the file declares
         if isinstance(error, DataError):
             raise

@@ -177,11 +177,17 @@ def _list_json(source: Source) -> list[str]:
 def _iterate_results(source: Source) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield where results are, the name of the model, and its details by instance."""
     for name in _list_json(source):
+        stem = basename(split_packing(name)[0])
         try:
             content = json.loads(source.text(name))
-        except ValueError:
-            continue
-        if basename(name) == f"{_DETAILS}.json" and isinstance(content, dict):
+        except ValueError as error:
+            if stem not in (f"{_DETAILS}.json", "leaderboards.json"):
+                continue  # a file of another program
+            if isinstance(error, json.JSONDecodeError):
+                why = f"{name}: line {error.lineno}: not valid JSON: {error.msg}"
+                raise DataError(why) from None
+            raise
+        if stem == f"{_DETAILS}.json" and isinstance(content, dict):
             yield name, basename(dirname(name)) or source.label, content
             continue
         boards = content.get("leaderboards") if isinstance(content, dict) else content

@@ -22,6 +22,8 @@ MAX_PARTS = 20_000
 
 _CODE_PREFIX = f"{sys.implementation.cache_tag}:"  # bytecode differs between versions of Python
 _FILE_PREFIX = "file:"
+_PLAIN = (bool, str, bytes, bytearray, complex, range, Enum, types.EllipsisType)
+_SETTINGS = (bool, int, float, str, list, tuple, dict, set, frozenset)  # as globals of a module
 _IGNORED_ATTRIBUTES = ("__module__", "__doc__", "__qualname__", "__firstlineno__")
 
 
@@ -99,7 +101,7 @@ class _Hasher:
         self._n_parts += 1
         if self._n_parts > MAX_PARTS:
             raise _Unhashable
-        if value is None or isinstance(value, bool | str | bytes | complex | range | Enum):
+        if value is None or isinstance(value, _PLAIN):
             self._update(type(value).__name__, repr(value))
         elif isinstance(value, int | np.integer):
             self._update("int", str(int(value)))
@@ -107,7 +109,7 @@ class _Hasher:
             self._update("float", float(value).hex())
         elif isinstance(value, os.PathLike):
             self._update("path", os.fspath(value))
-        elif isinstance(value, np.ndarray):
+        elif isinstance(value, np.ndarray | np.generic):
             if value.dtype.hasobject:
                 raise _Unhashable
             self._update("array", f"{value.dtype.str} {value.shape}")
@@ -160,9 +162,13 @@ class _Hasher:
             used = function.__globals__[name]
             is_own = getattr(used, "__module__", None) == function.__module__
             is_own_code = is_own and isinstance(used, types.FunctionType | type)
-            if is_own_code or isinstance(used, bool | int | float | str):
-                self._update("global", name)
-                self.feed(used)
+            if is_own_code or isinstance(used, _SETTINGS):
+                before = self._hash.copy(), self._n_parts
+                try:
+                    self._update("global", name)
+                    self.feed(used)
+                except _Unhashable:  # nothing of this global counts, but all the others do
+                    self._hash, self._n_parts = before
 
     def _feed_code(self, code: types.CodeType, docstring: str | None) -> set[str]:
         """Feed the hash with bytecode and constants; return the names that the code uses."""
@@ -187,7 +193,7 @@ class _Hasher:
         for name, part in sorted(vars(kind).items()):
             part = part.__func__ if isinstance(part, staticmethod | classmethod) else part
             part = part.fget if isinstance(part, property) else part
-            is_hashed = isinstance(part, types.FunctionType | bool | int | float | str)
+            is_hashed = isinstance(part, types.FunctionType | bool | int | float | str | tuple)
             if is_hashed and name not in _IGNORED_ATTRIBUTES:
                 self._update("attribute", name)
                 self.feed(part)
@@ -196,9 +202,14 @@ class _Hasher:
                 self.feed(base)
 
     def _feed_object(self, value: Any) -> None:
-        attributes = getattr(value, "__dict__", None)
-        if not isinstance(attributes, dict) or type(value).__module__ == "builtins":
+        slots = [vars(kind).get("__slots__") for kind in type(value).__mro__]
+        if type(value).__module__ == "builtins" or not (hasattr(value, "__dict__") or any(slots)):
             raise _Unhashable
+        attributes = dict(vars(value)) if hasattr(value, "__dict__") else {}
+        for names in filter(None, slots):
+            for name in [names] if isinstance(names, str) else names:
+                if not name.startswith("__") and hasattr(value, name):
+                    attributes[name] = getattr(value, name)
         self.feed(type(value))
         self.feed(attributes)
 
