@@ -590,3 +590,32 @@ def test_a_notebook_shows_a_table():
     assert shown.count("<tr>") == 4
     assert "sure: " in shown
     assert "P(best)" in shown
+
+
+def test_the_median_of_two_repetitions_lies_between_them():
+    one, other = pb.Run("a", "i", [1], [1.0], 9), pb.Run("a", "i", [1], [9.0], 9, repetition=1)
+    runs = pb.Runs.from_records([one, other, pb.Run("b", "i", [1], [4.0], 9)], direction="minimize")
+    assert pb.selection.losses(runs, [5.0]).values.ravel().tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_ratio_without_a_value_is_infinite(direction):
+    late = pb.Run("b", "i", [3], [4.0], 9)
+    runs = pb.Runs.from_records([pb.Run("a", "i", [1], [1.0], 9), late], direction=direction)
+    ratio = pb.selection.losses(runs, [2.0], measure="ratio").values.ravel()
+    assert ratio.tolist() == [1.0, np.inf]
+
+
+def test_an_audit_counts_each_instance_once_and_pairs_repetitions_by_their_order():
+    def board(seeds, first=1):
+        records = [
+            pb.Run(name, f"i{k}", [1, 2], [9.0, value], 10, repetition=seed + 100 * (name == "b"))
+            for k in range(10)
+            for name, value in (("a", 1.0 + (k > 0)), ("b", 2.0 - (k > 0)))
+            for seed in range(seeds, seeds + (first if k == 0 else 1))
+        ]
+        return pb.selection.audit(pb.Runs.from_records(records, direction="minimize"), 10.0)
+
+    for one in (board(0), board(7), board(0, first=20)):
+        assert one.algorithms == ("b", "a")
+        np.testing.assert_allclose(one.score, [0.9, 0.1])

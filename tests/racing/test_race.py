@@ -533,7 +533,7 @@ def test_failed_runs_are_tried_again_and_count_if_they_fail_for_good():
     assert race.rounds == 1
     assert race.spent.runs >= 5
     failed = [run for run in race.runs if run.status == Status.CRASHED]
-    assert [run.repetition for run in failed] == [0, 1]
+    assert [run.repetition for run in failed] == [1]  # the one that counts
 
 
 def test_who_fails_too_often_is_removed():
@@ -808,3 +808,19 @@ def test_a_baseline_that_never_took_part_is_an_error():
     race = Race(["old", "new"], [1], direction="minimize", question=pb.NoWorse("odl"))
     with pytest.raises(DataError, match=r"baseline='odl' is not in the race; .*'old'"):
         race.ask()
+
+
+def test_attempts_that_were_made_again_are_no_runs(tmp_path):
+    """Else a retry counts as half a run, beside the failure that it replaces."""
+    names = [f"f{k}" for k in range(8)]
+    race = race_of(("good", "bad"), instances=names, budget=pb.Budget(retries=1))
+    while jobs := race.ask():
+        for job in jobs:
+            failed = job.algorithm == "bad" and not job.repetition
+            broken = job.run([], [], until=0.0, status=Status.CRASHED)
+            race.tell(broken if failed else solve(job))
+    with pb.open_store(tmp_path / "race.db") as store:
+        store.append(race.events)
+        for runs in (race.runs, store.runs()):
+            assert len(runs) == 2 * len(runs.instances) < race.n_runs
+            assert np.all(np.diff(runs.offset) > 0)  # each has a value

@@ -160,7 +160,9 @@ def check_invariants(race):
         assert key not in state.ledger.arrived
         assert key.algorithm in state.members.racing
     again = sum(key in state.ledger.arrived for key in state.ledger.extends)
-    assert race.n_runs - again <= len(race.runs) <= race.n_runs
+    ledger = race.state.ledger
+    replaced = {*ledger.superseded} & {*ledger.arrived} - {*ledger.withdrawn}
+    assert race.n_runs - again - len(replaced) <= len(race.runs) <= race.n_runs
     spent = race.state.ledger.requested
     assert spent.runs >= len(state.ledger.ever_requested)
     assert spent.time >= 0

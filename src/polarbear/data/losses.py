@@ -176,7 +176,7 @@ def losses(
         raise DataError(f"no algorithm {unknown[0]!r}: the runs are of {known}")
     cost = _typical_costs(runs, costs)
     sign = -1.0 if is_maximized else 1.0
-    if measure == "ratio" and not (np.isnan(cost) | (sign * cost > 0)).all():
+    if measure == "ratio" and not (~np.isfinite(cost) | (sign * cost > 0)).all():
         raise DataError("measure='ratio' needs positive values; use 'difference' or 'gap'")
     values = _compare_with_best(cost, measure, is_maximized)
     names = runs.algorithms if among is None else tuple(among)
@@ -201,7 +201,8 @@ def _typical_costs(runs: Runs, cost: Floats) -> Floats:
     pairs = find_pairs(runs)
     for first, n_runs in zip(pairs.first_run, pairs.n_runs, strict=True):
         known = cost[first : first + n_runs]
-        middle = np.sort(known, axis=0)[(n_runs - 1) // 2]  # nan sorts last
+        ordered = np.sort(known, axis=0)  # nan sorts last
+        middle = (ordered[(n_runs - 1) // 2] + ordered[n_runs // 2]) / 2
         middle = np.where(np.isnan(known).any(axis=0), np.nan, middle)
         typical[:, runs.algorithm[first], runs.instance[first]] = middle
     return typical

@@ -20,7 +20,6 @@ from polarbear.design.fitness import find_identical
 from polarbear.errors import SolverError
 from polarbear.inference.verdicts import Verdict
 from polarbear.racing.events import Failed
-from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import Job
 from polarbear.running.solvers.setup import Setup, Solver
 from polarbear.running.workers.outcomes import RunOutcome
@@ -57,7 +56,7 @@ class JudgedRace(SolverRace):
     def runs(self) -> Runs:
         """All runs in full length, including the runs of eliminated candidates."""
         state = self.state
-        kept = list(effective_runs(self.told, state.ledger.extends))
+        kept = list(state.ledger.counted(self.told))
         return Runs.from_records(kept, direction=state.setup.direction, clock=state.setup.clock)
 
     @property

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from polarbear.data.run import FAILED, EncodedRun, Run
 from polarbear.racing.events import Hosted
+from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.failures import Reasons, withdraw_failures
 from polarbear.racing.jobs import RunId, key_of
 
@@ -186,6 +187,11 @@ class Ledger:
             self.spent_by[key.algorithm] = spent.plus(run.until - charged_from)
         if run.status in FAILED:
             self.failed.add(key)
+
+    def counted(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """Yield each run that decisions use, once: a run and its extensions are one run."""
+        counted = (run for run in runs if key_of(run) not in self.superseded)
+        return effective_runs(counted, self.extends)
 
     def renumber(self, run: EncodedRun) -> EncodedRun | None:
         """Return a run with the repetition number that rankings use; None if it does not count.

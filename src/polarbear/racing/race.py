@@ -52,7 +52,6 @@ from polarbear.racing.events import (
     Withdrawn,
     explain_misfit,
 )
-from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.incremental_rankings import IncrementalRankings
 from polarbear.racing.jobs import Job, key_of
 from polarbear.racing.ledger import Spent
@@ -514,9 +513,8 @@ class Race:
         """The runs that decisions use; a run and its extensions are one run."""
         setup, ledger = self._state.setup, self._state.ledger
         told = (event.run for event in self._events if isinstance(event, Told | Imported))
-        runs = (run for run in told if key_of(run) not in ledger.withdrawn)
-        effective = effective_runs(runs, ledger.extends)
-        return Runs.from_records(effective, direction=setup.direction, clock=setup.clock)
+        runs = ledger.counted(told)
+        return Runs.from_records(runs, direction=setup.direction, clock=setup.clock)
 
     @property
     def posterior(self) -> Posterior | None:

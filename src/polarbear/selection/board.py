@@ -126,9 +126,11 @@ def audit(
         weights, says = wanted.weights(grid, runs.clock), wanted.says
     # No value is worse than every value.
     cost = np.minimum(costs_at(runs, rows, grid), np.finfo(float).max / 2)  # (n, R, K)
-    mean = np.array([np.mean(np.sign(cost - own) @ weights) for own in cost])
-    order = np.argsort(-mean, kind="stable")
     instance = np.unique(runs.instance[rows[0]], return_inverse=True)[1]
+    share = 1 / np.bincount(instance)[instance]  # an instance counts once, with all its repetitions
+    beaten = [np.mean(np.sign(cost - own) @ weights, axis=0) for own in cost]
+    mean = np.array(beaten) @ (share / share.sum())
+    order = np.argsort(-mean, kind="stable")
     rng, ahead = np.random.default_rng(seed), list[float]()
     for a, b in pairwise(order.tolist()):
         lead = np.bincount(instance, np.sign(cost[b] - cost[a]) @ weights) / np.bincount(instance)

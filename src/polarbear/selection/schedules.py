@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from polarbear._text import format_duration, format_share
 from polarbear.data.grid import from_runs
 from polarbear.data.run import Run, Status, sign_of
+from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.trajectories import evaluate_costs
@@ -294,7 +295,8 @@ def find_probability(lead: Floats) -> float:
 
 def find_rows(runs: Runs) -> NDArray[np.intp]:
     """Return which run (n, rows) each algorithm made on each instance and repetition."""
-    key = runs.instance.astype(np.int64) * (int(runs.repetition.max()) + 1) + runs.repetition
+    slot, _ = assign_slots(runs, find_pairs(runs))  # which repetitions are compared, as in rank
+    key = runs.instance.astype(np.int64) * (int(slot.max()) + 1) + slot
     names, row = np.unique(key, return_inverse=True)
     found = np.full((len(runs.algorithms), len(names)), -1, dtype=np.intp)
     found[runs.algorithm, row] = np.arange(len(runs))

@@ -314,5 +314,5 @@ def _limit(n: int | None, budget: Budget, n_algorithms: int, last: float) -> int
     """Return on how many of ``n`` instances a budget lets all algorithms run to the last time."""
     limits = [] if n is None else [n]
     limits += [] if budget.runs is None else [budget.runs // n_algorithms]
-    limits += [] if budget.time is None else [int(budget.time / (n_algorithms * last))]
+    limits += [] if budget.time is None else [int(budget.time / (n_algorithms * last) + 1e-9)]
     return min(limits, default=None)

@@ -19,8 +19,6 @@ from polarbear.data.run import STATUS_CODES, Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, StoreError
 from polarbear.racing.events import (
-    Asked,
-    Continued,
     Event,
     Hosted,
     Identified,
@@ -31,7 +29,6 @@ from polarbear.racing.events import (
     from_json,
     to_json,
 )
-from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId
 from polarbear.racing.model import Model
 from polarbear.racing.status import RaceStatus
@@ -45,7 +42,7 @@ from polarbear.store.race_snapshot import (
     read_snapshot,
     write_snapshot,
 )
-from polarbear.store.race_status import StoreStatus, keep_status, read_status
+from polarbear.store.race_status import StoreStatus, keep_status, read_status, replay_state
 from polarbear.store.reading import (
     EVENTS,
     EVENTS_OF_KIND,
@@ -294,24 +291,13 @@ class Store:
             raise StoreError(describe_damage(self.name, damage))
         return [event for event in events.values() if isinstance(event, kind)]
 
-    def extends(self) -> dict[RunId, int]:
-        """Map the id of each extension to the number of the repetition that it extends."""
-        jobs = (job for event in self.of_kind(Asked) for job in event.jobs)
-        links = {event.key: event.extends for event in self.of_kind(Continued)}
-        return map_extensions(jobs) | links
-
     def effective_runs(self) -> Iterator[Run]:
         """Yield each run that decisions use, once; runs that were extended come last."""
         events = self.read(arrays=True)
-        next(events, None)  # this fixes the last event to read, before jobs are read
-        withdrawn_at = self.withdrawn()
-        runs = (
-            event.run
-            for seq, event in enumerate(events, 2)
-            if isinstance(event, Told | Imported)
-            and seq > withdrawn_at.get((event.run.algorithm, event.run.instance), 0)
-        )
-        yield from effective_runs(runs, self.extends())
+        next(events, None)  # this fixes the last event to read, before the state is read
+        ledger = replay_state(self._database, self.n_events).ledger
+        runs = (event.run for event in events if isinstance(event, Told | Imported))
+        yield from ledger.counted(runs)
 
     def withdrawn(self) -> dict[tuple[str, str], int]:
         """Map (algorithm, instance) to an event number; runs before this event are withdrawn."""

@@ -31,6 +31,7 @@ from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId, key_of
 from polarbear.store.log import CHUNK, ConflictingRun, Store
 from polarbear.store.opening import open_store
+from polarbear.store.race_status import replay_state
 
 StorePath = str | PathLike[str]
 Details = tuple[tuple[str, str], ...]
@@ -171,7 +172,11 @@ def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
     def offered(store: Store) -> set[str]:
         return {name for event in store.of_kind(Offered) for name in event.instances}
 
-    new = set().union(*map(offered, stores)) - offered(into)
+    new = set[str]()
+    for store in stores:
+        dropped = replay_state(store._database, store.n_events).pool.dropped
+        new |= offered(store) - dropped
+    new -= offered(into)
     return [Offered(tuple(sorted(new, key=natural_sort_key)))] if new else []
 
 

@@ -121,7 +121,7 @@ def read_status(database: Database) -> StoreStatus:
     kept = _kept_status(rows[0]) if rows else None
     status = None if kept is None else _updated(database, names, *kept, head.last)
     if status is None:
-        status = RaceStatus.of(_replayed_state(database, head.last))
+        status = RaceStatus.of(replay_state(database, head.last))
     gone = read_withdrawn(database) if status.counts.withdrawn else {}
     uncounted = count_withdrawn(database, gone)
     statuses: dict[str, dict[Status, int]] = {}
@@ -175,11 +175,17 @@ def _updated(
         failed[names[algorithm]] += number if STATUS_OF_CODE[code] in FAILED else 0
     answered = told & Counter(status.runs.wanted)
     reasons: Reasons = {}
-    for row in later:
-        event = decode_event(row) if row[1] == "failed" else None
-        if isinstance(event, Failed):
-            add_failure(reasons, event)
-            failed[event.key.algorithm] += event.status not in FAILED
+    why = status.runs.why
+    if any(row[1] == "failed" for row in later):
+        if status.counts.withdrawn:
+            return None
+        sql = "SELECT seq, kind, body, crc FROM events WHERE kind = 'failed' AND seq <= ?"
+        for row in database.query(f"{sql} ORDER BY seq", last):
+            event = decode_event(row)
+            if isinstance(event, Failed):
+                add_failure(reasons, event)
+                failed[event.key.algorithm] += row[0] > seq and event.status not in FAILED
+        why = describe_failures(reasons, told + Counter(status.runs.made), status.eliminated)
     spent = Spent(
         status.spent.runs + told.total(), status.spent.time + sum(float(row[3]) for row in rows)
     )
@@ -187,13 +193,13 @@ def _updated(
     runs = status.runs._replace(
         wanted=dict(Counter(status.runs.wanted) - answered),
         failed={name: number for name, number in failed.items() if number},
-        why={**describe_failures(reasons, told, status.eliminated), **status.runs.why},
+        why=why,
     )
     counts = status.counts._replace(since_decision=since_decision)
     return replace(status, runs=runs, counts=counts, spent=spent)
 
 
-def _replayed_state(database: Database, last: int) -> State:
+def replay_state(database: Database, last: int) -> State:
     """Return the state of the race after all events, with runs that lack trajectories."""
     state: State | None = None
     for event in read_without_trajectories(database, last):
