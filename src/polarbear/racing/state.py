@@ -391,7 +391,7 @@ def _receive(state: State, run: Run) -> None:
     state.progress.wanted.pop(key, None)
     if asked:
         has_value = len(cast(Sized, run.time)) > 0
-        pending[key] = PendingRun(asked.horizon, before, run.until, run.status, has_value)
+        pending[key] = asked._replace(until=run.until, status=run.status, has_value=has_value)
     elif key not in ledger.superseded:
         state.pool.use(run.instance)
         state.pool.observe(key, run.until, run.status)
