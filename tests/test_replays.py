@@ -32,8 +32,8 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert found.ended == "no instances left"
     assert not found.status.resolved
     assert found.full == (420, 4_200_000)
-    assert len(found.runs) <= found.spent.runs == found.n_runs < 420
-    assert found.state.ledger.extends
+    assert len(found.runs) == found.spent.runs == found.n_runs < 420
+    assert not found.state.ledger.extends
     assert found.spent.time == pytest.approx(found.runs.until.sum())
     assert 0.1 < found.saved < 0.9
     assert found.rounds > 2

@@ -187,3 +187,15 @@ def test_reasons_of_failures_and_hosts_of_runs_are_merged(tmp_path):
     assert {key[:2]: n for key, n in origins.worker_of.items()} == {
         ("good", "f0"): 1, ("broken", "f0"): 1, ("bad", "f1"): 2, ("broken", "f1"): 2
     }  # fmt: skip
+
+
+def test_an_instance_that_was_withdrawn_is_not_offered_again(tmp_path):
+    race = drive(race_of(["good", "bad"], instances=NAMES[:6]))
+    race.withdraw(instance="f1", why="broken")
+    race.withdraw(instance="f2", why="broken")
+    race.offer(["f2"])
+    merge([site(tmp_path / "1.db", race)], tmp_path / "all.db")
+    with open_store(tmp_path / "all.db") as store:
+        found = restore(store.read()).state.pool.names
+    assert "f1" not in found
+    assert "f2" in found

@@ -88,3 +88,17 @@ def test_reasons_are_bounded_and_end_as_they_ended():
     assert failed.why.endswith("KeyError: 'the end'")
     assert len(to_json(failed)) < 3 * MAX_REASON
     assert from_json(to_json(failed)) == failed
+
+
+def test_the_status_of_a_store_has_the_reasons_since_the_last_decision(tmp_path):
+    race = race_of(["good", "bad"], budget=Budget(batch=(6, 6)))
+    jobs = [job for job in race.ask() if job.algorithm == "bad"]
+    with pb.open_store(tmp_path / "race.db") as store:
+        for k, job in enumerate(jobs[:5]):
+            why = "boom" if k < 4 else "out of licences"
+            race.tell(job.run([], [], until=0.0, status=Status.CRASHED), why=why)
+            store.append(race.events[store.n_events :], status=None if k else race.status)
+        found = store.status().runs
+    assert found.why == race.status.runs.why
+    assert "boom (4 runs" in found.why["bad"]
+    assert "out of licences" in found.why["bad"]

@@ -26,6 +26,7 @@ from polarbear.racing.events import (
     Removed,
     Superseded,
     Told,
+    Withdrawn,
 )
 from polarbear.racing.extended_runs import effective_runs, map_extensions
 from polarbear.racing.jobs import RunId, key_of
@@ -172,11 +173,12 @@ def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
     def offered(store: Store) -> set[str]:
         return {name for event in store.of_kind(Offered) for name in event.instances}
 
-    new = set[str]()
-    for store in stores:
-        dropped = replay_state(store._database, store.n_events).pool.dropped
-        new |= offered(store) - dropped
-    new -= offered(into)
+    def dropped(store: Store) -> set[str]:
+        if not store.of_kind(Withdrawn):  # which takes no time, as a replay of all runs does
+            return set()
+        return replay_state(store._database, store.n_events).pool.dropped
+
+    new = set().union(*(offered(one) - dropped(one) for one in stores)) - offered(into)
     return [Offered(tuple(sorted(new, key=natural_sort_key)))] if new else []
 
 
