@@ -2,8 +2,8 @@
 Classical figures of the same runs
 ==================================
 
-ECDF, AOCC and differences of empirical attainment, computed by iohinspector and moocore. Unlike
-rankings, they need a range of values. ``pip install 'polarbear-race[classical]'``
+ECDF, AOCC and differences of empirical attainment. Unlike rankings, they need a range of values.
+moocore computes the last ones: ``pip install 'polarbear-race[classical]'``
 """
 
 import polarbear as pb

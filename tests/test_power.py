@@ -76,6 +76,7 @@ def test_classes_share_the_instances():
         ({"instances": 0, "algorithms": 3}, "instances=0: expected at least 1"),
         ({"instances": 12, "algorithms": 1}, "algorithms=1: expected at least 2"),
         ({"instances": 12, "algorithms": 2, "question": pb.NoWorse("a")}, "about ParetoSet"),
+        ({"instances": 12, "algorithms": 2, "budget": pb.Budget(time=9)}, "Pass times="),
     ],
 )
 def test_what_cannot_be_planned_is_refused(given, problem):

@@ -1,7 +1,7 @@
 """What is usually looked at: ECDF, AOCC and differences of attainment of complete runs.
 
-iohinspector and moocore count, with the bounds that the paper has: values between 1e-8 and 1e2
-above the optimum, on a logarithmic scale.
+With the bounds that the paper has: values between 1e-8 and 1e2 above the optimum, on a logarithmic
+scale.
 """
 
 from dataclasses import replace
@@ -76,8 +76,8 @@ def section(runs: pb.Runs) -> list[str]:
         rows.append([area.cast.names[k], f"{area.mean[k]:.3f} ± {error:.3f}", *shares])
     head = ["algorithm", "AOCC", *(f"ECDF at {time:,.0f}" for time in times[at])]
     said = (
-        "By iohinspector: the mean share of 1e-8 to 1e2 (logarithmic) that was attained, and its "
-        "mean over time, ± the standard error over instances."
+        "The mean share of 1e-8 to 1e2 (logarithmic) that was attained, and its mean over time, ± "
+        "the standard error over instances. Nothing counts as attained before the first of these times."
     )
     return [f"### All to the end on {len(runs.instances):,} instances", said, table(head, rows)]
 

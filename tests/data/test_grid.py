@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from numpy.testing import assert_allclose, assert_array_equal
 
 from polarbear import DataError, Run, Runs, Status, grid, rank
@@ -104,6 +104,7 @@ def test_without_any_value_there_is_no_grid():
 
 @pytest.mark.slow
 @given(records())
+@example([Run("a", "x", [0], [-np.inf], 0)])
 def test_a_grid_can_always_be_chosen_where_there_is_a_value(recorded):
     runs = Runs.from_records(recorded, direction="minimize")
     assume(len(runs.time))

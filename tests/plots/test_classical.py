@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import pytest
 import polarbear as pb
 from polarbear.data.targets import Targets
 from polarbear.plots import aocc_data, eaf_difference_data, ecdf_data
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mabbob_d5.csv"
 
 RUNS = pb.Runs.from_records(
     [
@@ -77,7 +80,6 @@ def test_an_ecdf_of_targets_counts_those_that_were_reached():
 
 
 def test_ecdf_is_the_mean_attained_share():
-    pytest.importorskip("iohinspector")
     curves = ecdf_data(RUNS, low=0.01, high=10, times=[1, 10, 100, 1000])
     by_hand = [share(RUNS.at([t])[:, 0], 0.01, 10).reshape(2, 2).mean(axis=0) for t in curves.times]
     assert np.allclose(curves.mean, by_hand)
@@ -90,7 +92,6 @@ def test_ecdf_is_the_mean_attained_share():
 
 
 def test_aocc_is_the_area_under_the_attained_share():
-    pytest.importorskip("iohinspector")
     areas = aocc_data(RUNS, low=0.01, high=10)
     first = (0 * 10 + 90 * share(1.0, 0.01, 10) + 900 * share(0.1, 0.01, 10)) / 1000
     second = (0 * 100 + 900 * share(0.01, 0.01, 10)) / 1000
@@ -101,7 +102,6 @@ def test_aocc_is_the_area_under_the_attained_share():
 
 def test_the_last_time_of_the_area_is_not_that_of_a_crashed_run():
     """Once, a run that crashed at 1 evaluation made the area end there."""
-    pytest.importorskip("iohinspector")
     crashed = pb.Run("b", "3", [1], [5.0], until=1, status=pb.Status.CRASHED)
     runs = pb.Runs.from_records([*RUNS, crashed], direction="minimize", clock="evaluations")
     areas = aocc_data(runs, low=0.01, high=10)
@@ -111,7 +111,6 @@ def test_the_last_time_of_the_area_is_not_that_of_a_crashed_run():
 
 
 def test_a_last_time_that_leaves_out_part_of_the_runs_causes_a_warning():
-    pytest.importorskip("iohinspector")
     short = pb.Run("b", "3", [1], [5.0], until=50, status=pb.Status.CUT)
     runs = pb.Runs.from_records([*RUNS, short], direction="minimize", clock="evaluations")
     with pytest.warns(pb.errors.DataWarning, match=r"until 50 evaluations.* 4 of 5 runs.* until="):
@@ -131,7 +130,6 @@ def many_runs(first, final):
 
 
 def test_a_few_extreme_values_do_not_stretch_the_range():
-    pytest.importorskip("iohinspector")
     usual = many_runs([100.0] * 40, np.geomspace(1, 10, 40))
     assert ecdf_data(usual).scale == pytest.approx((1.06, 100.0, False), rel=0.1)
     first, final = [2.4e6, *[100.0] * 39], [6e-29, *np.geomspace(0.1, 10, 39)]
@@ -146,7 +144,6 @@ def test_a_few_extreme_values_do_not_stretch_the_range():
 
 
 def test_a_given_range_causes_no_warning(recwarn):
-    pytest.importorskip("iohinspector")
     ecdf_data(many_runs([100.0] * 4, [1e-29] * 4), low=1e-8, high=100)
     assert not recwarn.list
 
@@ -170,23 +167,49 @@ def test_an_empty_range_is_refused():
         ecdf_data(RUNS, low=0, high=10, log=True)
 
 
-def test_the_error_for_missing_libraries_names_the_extra(monkeypatch):
-    for name in ("iohinspector", "moocore", "polars"):
-        monkeypatch.setitem(sys.modules, name, None)
-    for draw in (ecdf_data, aocc_data, lambda runs: eaf_difference_data(runs, "a", "b")):
-        with pytest.raises(
-            pb.errors.MissingDependency, match=r"pip install 'polarbear-race\[classical\]'"
-        ):
-            draw(RUNS)
+def test_shares_and_areas_are_those_of_iohinspector():
+    inspector = pytest.importorskip("iohinspector")
+    polars = pytest.importorskip("polars")
+    runs = pb.read(EXAMPLE, direction="minimize", clock="evaluations")
+    scale, until = (1e-2, 1e3, True), 3_000.0
+    # iohinspector takes the first value for what holds from 0 on: say that nothing is attained.
+    rows = [
+        (k, float(time), min(max(value, scale[0]), scale[1]))
+        for k, one in enumerate(runs)
+        for time, value in zip([0, *one.time], [np.inf, *one.value], strict=True)
+    ]
+    table = polars.DataFrame(rows, schema=["data_id", "evaluations", "raw_y"], orient="row")
+    table = inspector.transform_fval(table, *scale).with_columns(run="data_id")
+    theirs = inspector.get_aocc(table, until, free_vars=["run"]).sort_values("run")["AOCC"]
+    ours = aocc_data(runs, low=scale[0], high=scale[1], until=until)
+    for k, values in enumerate(ours.values):
+        np.testing.assert_allclose(values, theirs[runs.algorithm == k], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["iohinspector", "polars", "matplotlib.pyplot"])
-def test_a_missing_library_is_reported_before_any_warning(monkeypatch, name):
-    monkeypatch.setitem(sys.modules, name, None)
+def test_the_time_before_a_first_value_has_no_area():
+    late = pb.Run("a", "1", [99], [0.0], until=100)
+    later = pb.Run("a", "2", [150], [0.0], until=200)
+    never = pb.Run("a", "3", [], [], until=100)
+    again = pb.Run("a", "4", [0, 50], [0.5, 0.0], until=100)
+    runs = pb.Runs.from_records([late, later, never, again], direction="minimize")
+    areas = aocc_data(runs, low=0, high=1, log=False, until=100)
+    assert areas.values[0] == pytest.approx([0.01, 0.0, 0.0, 0.75])
+
+
+def test_the_error_for_a_missing_library_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "moocore", None)
+    with pytest.raises(
+        pb.errors.MissingDependency, match=r"pip install 'polarbear-race\[classical\]'"
+    ):
+        eaf_difference_data(RUNS, "a", "b")
+
+
+def test_a_missing_library_is_reported_before_any_warning(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     uneven = [pb.Run("a", "x", [1], [2.0], 9), pb.Run("b", "x", [1], [3e9], 50)]
     runs = pb.Runs.from_records(uneven, direction="minimize")
     for draw in (pb.plots.ecdf, pb.plots.aocc):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            with pytest.raises(pb.errors.MissingDependency, match=name.split(".")[0]):
+            with pytest.raises(pb.errors.MissingDependency, match="matplotlib"):
                 draw(runs)

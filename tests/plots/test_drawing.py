@@ -98,7 +98,6 @@ def test_every_figure_of_larger_data_is_drawn():
 
 
 def test_the_classical_views_are_drawn(case):
-    pytest.importorskip("iohinspector")
     pytest.importorskip("moocore")
     runs, posterior, _ = case
     first, second = posterior.algorithms[:2]
@@ -112,7 +111,6 @@ def test_the_classical_views_are_drawn(case):
 
 
 def test_an_ecdf_ends_where_all_runs_of_an_algorithm_were_cut():
-    pytest.importorskip("iohinspector")
     short = pb.Run("short", "1", [1, 2], [3.0, 2.0], until=2)
     long = pb.Run("long", "1", [1, 4], [3.0, 1.0], until=4)
     runs = pb.Runs.from_records([short, long], direction="minimize")

@@ -135,6 +135,20 @@ def score_by_rows(runs, steps, score):
     return float(Search(table, 0)._evaluate(tuple((code[a], t) for a, t in steps)).mean())
 
 
+def test_a_schedule_joins_runs_whose_repetitions_have_other_numbers():
+    records = [
+        pb.Run(name, "x", [at], [value + seed], 9, repetition=10 * at + seed)
+        for name, at, value in (("a", 1, 5.0), ("b", 3, 2.0))
+        for seed in (1, 2)
+    ]
+    runs = pb.Runs.from_records(records, direction="minimize")
+    steps, unknown = (("a", 2.0), ("b", np.inf)), (0.0, 0.0, 0.0)
+    own = Schedule(steps, "a", 0.5, unknown, unknown[:2], "wins", "any budget", "time")
+    own = own.add_to(runs, "both").filter(algorithms=["both"])
+    assert [one.time.tolist() for one in own] == [[1, 5], [1, 5]]
+    assert [one.value.tolist() for one in own] == [[6, 3], [7, 4]]
+
+
 def test_what_is_asked_is_checked():
     runs = solve_at_random(10, 0)
     with pytest.raises(pb.DataError, match="at least 2 algorithms"):

@@ -370,7 +370,7 @@ class Archives(FrozenRecord):
     ) -> Runs:
         """Return runs with a repetition for each view (times, runs and values of its rows)."""
         runs, k = self.runs, len(views)
-        slot, _ = assign_slots(runs, find_pairs(runs))
+        slot, _ = assign_slots(find_pairs(runs.instance, runs.algorithm), runs.repetition)
         columns = RunColumns(
             algorithm=Labels(np.tile(runs.algorithm, k), runs.algorithms),
             instance=Labels(np.tile(runs.instance, k), runs.instances),

@@ -135,7 +135,7 @@ def find_first_time(runs: Runs) -> float:
 
 def _solves_only(runs: Runs) -> bool:
     """Return whether all values are the same, so that a run has solved its instance or not."""
-    return bool(np.ptp(runs.value) == 0 and len(runs.time) < len(runs))
+    return bool(np.all(runs.value == runs.value[0]) and len(runs.time) < len(runs))
 
 
 def describe_start(start: float, first: float, clock: str) -> str:

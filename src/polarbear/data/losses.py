@@ -198,7 +198,7 @@ def _typical_costs(runs: Runs, cost: Floats) -> Floats:
     """
     shape = (cost.shape[1], len(runs.algorithms), len(runs.instances))
     typical = np.full(shape, np.nan)
-    pairs = find_pairs(runs)
+    pairs = find_pairs(runs.instance, runs.algorithm)
     for first, n_runs in zip(pairs.first_run, pairs.n_runs, strict=True):
         known = cost[first : first + n_runs]
         ordered = np.sort(known, axis=0)  # nan sorts last

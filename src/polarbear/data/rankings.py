@@ -553,8 +553,8 @@ def form_comparisons(runs: Runs, *, in_turn: bool) -> _Comparisons:
     ``in_turn``, an algorithm that has no run for a slot fills it with its other runs in turn;
     otherwise it does not take part in that comparison.
     """
-    pairs = find_pairs(runs)
-    slot_of_run, n_slots = assign_slots(runs, pairs)
+    pairs = find_pairs(runs.instance, runs.algorithm)
+    slot_of_run, n_slots = assign_slots(pairs, runs.repetition)
 
     # One cell for each slot of each pair, pair by pair. A run fills the cell of its own slot.
     n_cells = n_slots[pairs.instance]

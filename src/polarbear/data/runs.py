@@ -39,6 +39,7 @@ from polarbear.data.run import (
     sign_of,
 )
 from polarbear.data.run_ends import Ended, RunEnds, decide_ends, describe_unstated, format_counts
+from polarbear.data.run_pairs import find_comparisons
 from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.table import Labels, Table, make_frame, to_table, write_csv
 from polarbear.data.trajectories import Floats, evaluate_costs, extract_improvements
@@ -418,14 +419,12 @@ class Runs(WithLevels):
             raise DataError(f"name={name!r} is an algorithm of these runs already: pass another")
         if self.levels is not None or not self.best_so_far:
             raise DataError("a portfolio needs runs with one value, whose best so far counts")
-        found: dict[tuple[str, int], list[Run]] = {}
-        for run in replace(self, status=self.ended):
-            if run.algorithm in members:
-                found.setdefault((run.instance, run.repetition), []).append(run)
         joined = [
-            join_side_by_side(own, name, self.direction)
-            for own in found.values()
-            if len(own) == len(set(members))
+            join_side_by_side([own[who] for who in members], name, self.direction)._replace(
+                repetition=repetition
+            )
+            for repetition, own in find_comparisons(replace(self, status=self.ended))
+            if own.keys() >= set(members)
         ]
         more = type(self).from_records(joined, direction=self.direction, clock=self.clock)
         return type(self).concat([self, more])

@@ -1,7 +1,7 @@
 """The classical figures: ECDF, AOCC and differences of empirical attainment functions.
 
 Unlike ratings they need values on a common scale: shares of one range of values for all
-instances, or targets of each instance. iohinspector and moocore compute them.
+instances, or targets of each instance. moocore computes differences of attainment.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Ecdf(FrozenRecord):
     times, clock
         The grid of times.
     mean, lower, upper
-        Shape (T, n): the mean over instances, and its bootstrap confidence interval.
+        Shape (T, n): the mean over runs, and its bootstrap confidence interval over instances.
     scale, n_targets
         The range of values; None with targets, whose number on each instance is the second.
     level
@@ -168,7 +168,7 @@ def ecdf_data(
     level: float = 0.95,
     seed: int = 0,
 ) -> Ecdf:
-    """Compute the ECDF of attained targets at each time, averaged over runs, with iohinspector.
+    """Compute the ECDF of attained targets at each time, averaged over runs.
 
     Parameters
     ----------
@@ -204,7 +204,6 @@ def ecdf_data(
             raise DataError("low, high and log are of a range: leave them out, or targets")
         scale, share = None, _count_reached(runs, grid_times, targets)
     else:
-        _require_packages()
         scale = _choose_scale(runs, low, high, log)
         share = _compute_shares(runs.at(grid_times), scale, runs.direction)
         if not _warn_of_flat_curves(share, scale):
@@ -273,18 +272,18 @@ def aocc_data(
     until: float | None = None,
     pareto: Collection[str] = (),
 ) -> Aocc:
-    """Compute the area over the convergence curve of each run, with iohinspector.
+    """Compute the area over the convergence curve of each run: its mean share from 0 to ``until``.
 
     The range of values is as in :func:`ecdf_data`. ``until`` is by default the last time at which
     all runs are known, with a warning if some were observed longer. A run that crashed or ended
-    by itself keeps its last value. A run that was cut before ``until`` is left out.
+    by itself keeps its last value, and a run has attained nothing before its first one. A run that
+    was cut before ``until`` is left out.
 
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
     >>> aocc_data(runs).mean.shape
     (3,)
     """
-    polars, inspector = _require_packages()
     runs = keep_one_value(runs, "the AOCC")
     scale = _choose_scale(runs, low, high, log)
     _warn_of_short_range(runs, scale, low, high)
@@ -292,13 +291,12 @@ def aocc_data(
     watched = runs.known([end])[:, 0]
     if not end > 0 or not watched.any():
         raise DataError("expected a time above 0 until which some run was observed", until=end)
-    table = _to_improvement_table(runs, scale)
-    keep = np.flatnonzero(watched).tolist()
-    table = table.filter(polars.col("data_id").is_in(keep))
-    areas = inspector.get_aocc(table, end, free_vars=["run"], return_as_pandas=False)
-    area = np.full(len(runs), np.nan)
-    area[areas["run"].to_numpy()] = areas["AOCC"].to_numpy()
-    area[watched & np.isnan(area)] = 0.0  # of a run without any value
+    start = np.minimum(runs.time, end)
+    stop = np.append(start[1:], end)
+    stop[runs.offset[1:][np.diff(runs.offset) > 0] - 1] = end  # a last value stays
+    run = np.repeat(np.arange(len(runs)), np.diff(runs.offset))
+    share = _compute_shares(runs.value, scale, runs.direction)
+    area = np.bincount(run, share * (stop - start), len(runs)) / end
     values = tuple(area[(runs.algorithm == k) & watched] for k in range(len(runs.algorithms)))
     mean = np.array(
         [areas_of_runs.mean() if len(areas_of_runs) else np.nan for areas_of_runs in values]
@@ -437,35 +435,12 @@ def _measure_range(low: float, high: float, on_log: bool) -> float:
     return float(np.log(high / low)) if on_log else high - low
 
 
-def _require_packages(*, drawing: bool = False) -> tuple[Any, Any]:
-    """Import polars and iohinspector early, so that an error comes before long computations."""
-    if drawing:
-        require("matplotlib.pyplot", extra="classical")
-    return require("polars", extra="classical"), require("iohinspector", extra="classical")
-
-
 def _compute_shares(values: Floats, scale: Scale, direction: str) -> Floats:
     """Return the share of the range that each value attains: 0 without a value, nan if unknown."""
-    polars, inspector = _require_packages()
-    table = polars.DataFrame({"raw_y": np.clip(values.ravel(), scale.low, scale.high)})
-    attained = inspector.transform_fval(
-        table, scale.low, scale.high, scale.log, maximization=direction == "maximize"
-    )
-    return attained["eaf"].to_numpy().reshape(values.shape)
-
-
-def _to_improvement_table(runs: Runs, scale: Scale) -> Any:
-    """Make the table of improvements that iohinspector reads."""
-    polars = require("polars", extra="classical")
-    run = np.repeat(np.arange(len(runs)), np.diff(runs.offset))
-    return polars.DataFrame(
-        {
-            "data_id": run,
-            "run": run,
-            "evaluations": runs.time,
-            "eaf": _compute_shares(runs.value, scale, runs.direction),
-        }
-    )
+    ends, values = np.array([scale.low, scale.high]), np.clip(values, scale.low, scale.high)
+    (low, high), values = (np.log(ends), np.log(values)) if scale.log else (ends, values)
+    share = (values - low) / (high - low)
+    return share if direction == "maximize" else 1 - share
 
 
 def _compute_bootstrap_interval(
@@ -494,8 +469,7 @@ def ecdf(
     >>> ecdf(runs).get_ylabel()
     'Mean attained share (ECDF)'
     """
-    if not isinstance(source, Ecdf) and options.get("targets") is None:
-        _require_packages(drawing=True)
+    require("matplotlib.pyplot", extra="plots")  # an error comes before long computations
     data = source if isinstance(source, Ecdf) else ecdf_data(source, **options)
     if len(data.times) == 1:
         return _draw_single_time(data, ax, columns)
@@ -557,8 +531,7 @@ def aocc(
     >>> aocc(runs).get_xlabel()
     'AOCC until time 1'
     """
-    if not isinstance(source, Aocc):
-        _require_packages(drawing=True)
+    require("matplotlib.pyplot", extra="plots")
     data = source if isinstance(source, Aocc) else aocc_data(source, **options)
     ax = prepare_axes(ax, columns, compute_height(len(data.cast.names), columns))
     styles = data.cast.styles()

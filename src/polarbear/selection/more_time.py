@@ -34,9 +34,6 @@ class ValueOfTime:
     improves
         (K, 3): the share of instances on which the doubled budget improves the result by more than
         the tolerance: estimate and bounds of 95 %.
-    gain
-        (K, 3): what the next tenth of the budget brings, as a share of the way from the first value
-        to the best known one: mean over instances and bounds of 95 %.
     tolerance
         The relative change of a value that counts as an improvement.
     clock
@@ -46,7 +43,6 @@ class ValueOfTime:
     algorithm: str | None
     budgets: Floats
     improves: Floats
-    gain: Floats
     tolerance: float
     clock: str
 
@@ -110,38 +106,26 @@ def value_of_time(
     budgets = budgets[2 * budgets <= last]
     if not len(budgets):
         raise DataError("no budget can be doubled within the times of these runs")
-    best = costs_at(runs, rows, np.array([last])).min(axis=0)  # (R, 1)
     if algorithm is not None:
         rows = rows[find_indices([algorithm], runs.algorithms, "algorithm")]
-    now, doubled, later = (costs_at(runs, rows, budgets * factor) for factor in (1, 2, 1.1))
-    leads_now, leads_then = _find_leaders(now), _find_leaders(doubled)
-    improved = _is_improved(_take(now, leads_now), _take(doubled, leads_then), tolerance)
-    first = costs_at(runs, rows, budgets[:1]).repeat(len(budgets), axis=2)
-    start, now, later = (_take(one, leads_now) for one in (first, now, later))
-    with np.errstate(invalid="ignore"):  # without a value there is no way to go
-        way = np.where(np.isfinite(start) & (start > best), start - best, np.inf)
-        progress = np.where(np.isfinite(now), now - later, 0.0) / way
+    now, later = (_find_best(costs_at(runs, rows, budgets * factor)) for factor in (1, 2))
+    improved = _is_improved(now, later, tolerance)
     instance = np.unique(runs.instance[rows[0]], return_inverse=True)[1]
     rng = np.random.default_rng(seed)
     return ValueOfTime(
         algorithm=algorithm,
         budgets=budgets,
-        improves=_bound_means(improved.astype(float), instance, rng, doubt=0.5),
-        gain=_bound_means(progress, instance, rng),
+        improves=_bound_shares(improved, instance, rng),
         tolerance=tolerance,
         clock=runs.clock,
     )
 
 
-def _find_leaders(cost: Floats) -> NDArray[np.intp]:
-    """Return the algorithm (K,) that beats most others, from the costs (n, R, K) of all."""
+def _find_best(cost: Floats) -> Floats:
+    """Return the costs (R, K) of who beats most others at each budget, of all costs (n, R, K)."""
     wins = [((one < cost) + (one == cost) / 2).mean(axis=(0, 1)) for one in cost]
-    return np.argmax(wins, axis=0)
-
-
-def _take(cost: Floats, chosen: NDArray[np.intp]) -> Floats:
-    """Return the costs (R, K) of the algorithm that is chosen at each budget."""
-    return cost[chosen, :, np.arange(len(chosen))].T
+    leader = np.argmax(wins, axis=0)
+    return cost[leader, :, np.arange(len(leader))].T
 
 
 def _is_improved(now: Floats, later: Floats, tolerance: float) -> NDArray[np.bool_]:
@@ -152,16 +136,17 @@ def _is_improved(now: Floats, later: Floats, tolerance: float) -> NDArray[np.boo
     return np.where(known, change > enough, np.isfinite(later))
 
 
-def _bound_means(
-    rows: Floats, instance: NDArray[np.intp], rng: np.random.Generator, doubt: float = 0.0
+def _bound_shares(
+    rows: NDArray[np.bool_], instance: NDArray[np.intp], rng: np.random.Generator
 ) -> Floats:
-    """Return the means over instances (K, 3) with bounds of 95 %, by the Bayesian bootstrap.
+    """Return the shares over instances (K, 3) with bounds of 95 %, by the Bayesian bootstrap.
 
-    ``doubt``: the weight of one more instance with 0, and of one with 1, which few need.
+    One more instance with 0, and one with 1, have the weight of a half: shares of few instances
+    are not certain if all agree.
     """
     count = np.bincount(instance)
     values = np.stack([np.bincount(instance, one) / count for one in rows.T])  # (K, instances)
     drawn = rng.standard_exponential((DRAWS, len(count)))
-    zero, one = rng.gamma(doubt, size=(2, DRAWS, 1)) if doubt else np.zeros((2, DRAWS, 1))
-    means = (drawn @ values.T + one) / (drawn.sum(axis=1, keepdims=True) + zero + one)
-    return np.column_stack([values.mean(axis=1), *np.quantile(means, [0.025, 0.975], axis=0)])
+    zero, one = rng.gamma(0.5, size=(2, DRAWS, 1))
+    shares = (drawn @ values.T + one) / (drawn.sum(axis=1, keepdims=True) + zero + one)
+    return np.column_stack([values.mean(axis=1), *np.quantile(shares, [0.025, 0.975], axis=0)])

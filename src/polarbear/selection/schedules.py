@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from polarbear._text import format_duration, format_share
 from polarbear.data.grid import from_runs
 from polarbear.data.run import Run, Status, sign_of
-from polarbear.data.run_pairs import assign_slots, find_pairs
+from polarbear.data.run_pairs import assign_slots, find_comparisons, find_pairs
 from polarbear.data.runs import Runs, check_runs
 from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.trajectories import evaluate_costs
@@ -130,13 +130,12 @@ class Schedule:
         array([1., 5.])
         """
         name = self.name if name is None else name
-        found: dict[tuple[str, int], dict[str, Run]] = {}
-        for run in runs:
-            found.setdefault((run.instance, run.repetition), {})[run.algorithm] = run
         last = float(runs.until.max())
         own = [
-            join_in_turn([(one[who], until) for who, until in self.steps], name, runs, last)
-            for one in found.values()
+            join_in_turn(
+                [(one[who], until) for who, until in self.steps], name, runs, last
+            )._replace(repetition=repetition)
+            for repetition, one in find_comparisons(runs)
             if all(who in one for who, _ in self.steps)
         ]
         more = Runs.from_records(own, direction=runs.direction, clock=runs.clock)
@@ -295,7 +294,8 @@ def find_probability(lead: Floats) -> float:
 
 def find_rows(runs: Runs) -> NDArray[np.intp]:
     """Return which run (n, rows) each algorithm made on each instance and repetition."""
-    slot, _ = assign_slots(runs, find_pairs(runs))  # which repetitions are compared, as in rank
+    # Which repetitions are compared, as in rank.
+    slot, _ = assign_slots(find_pairs(runs.instance, runs.algorithm), runs.repetition)
     key = runs.instance.astype(np.int64) * (int(slot.max()) + 1) + slot
     names, row = np.unique(key, return_inverse=True)
     found = np.full((len(runs.algorithms), len(names)), -1, dtype=np.intp)

@@ -9,6 +9,7 @@ does not know u, no data can save: it is the *irreducible* part.
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -94,16 +95,15 @@ def _largest_regret_of_mixtures(ratings: Floats, mean: Floats) -> float:
     Where one algorithm leads in the mean, the regret is convex in u. So its maximum is at a single
     time, or where leaders tie. Mixtures of three and more times are not searched.
     """
-    leader, largest = mean.argmax(axis=1), 0.0
-    for s in range(len(mean)):
-        for t in np.flatnonzero(leader[s + 1 :] != leader[s]).tolist():
-            t += s + 1
-            a, b = leader[s], leader[t]
-            gain, loss = mean[s, a] - mean[s, b], mean[t, b] - mean[t, a]
-            if gain + loss <= 0:
-                continue
-            u = loss / (gain + loss)  # where a and b tie
-            value = u * ratings[:, s] + (1 - u) * ratings[:, t]
-            regret = value.max(axis=1).mean() - (u * mean[s] + (1 - u) * mean[t]).max()
-            largest = max(largest, float(regret))
+    largest = 0.0
+    for s, t in combinations(range(len(mean)), 2):
+        slope = mean[t] - mean[s]
+        leader = int(mean[s].argmax())
+        while len(steeper := np.flatnonzero(slope > slope[leader])):
+            share = (mean[s, leader] - mean[s, steeper]) / (slope[steeper] - slope[leader])
+            leader, u = int(steeper[share.argmin()]), float(share.min())  # who leads from u on
+            if u >= 1:
+                break
+            value = (1 - u) * ratings[:, s] + u * ratings[:, t]
+            largest = max(largest, float(value.max(axis=1).mean() - value[:, leader].mean()))
     return largest

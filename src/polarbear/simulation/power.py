@@ -211,8 +211,13 @@ def plan(
         )
     n = None if instances is None else _count(instances, "instances", 1)
     n_algorithms = _count(algorithms, "algorithms", 2)
+    budget = budget or Budget()
+    if times is None and budget.time is not None:
+        raise DataError(
+            f"{budget.time:g} {clock} are for how many runs? Pass times=", budget=budget
+        )
     at = np.geomspace(1, 1000, 20) if times is None else check_times(times)
-    used = _limit(n, budget or Budget(), n_algorithms, float(at[-1]))
+    used = _limit(n, budget, n_algorithms, float(at[-1]))
     classes = dict(asked.classes or ())
     names = list(classes) if isinstance(instances, int | None) else [*instances]
     race = _SimulatedRace(
