@@ -14,7 +14,7 @@ BUDGETS = {
     "inference": 8149,
     "readers": 5226,
     "racing": 3489,
-    "data": 4017,
+    "data": 4019,
     "running": 3476,
     "plots": 2610,
     "cli": 2356,

@@ -77,7 +77,7 @@ def section(runs: pb.Runs) -> list[str]:
     head = ["algorithm", "AOCC", *(f"ECDF at {time:,.0f}" for time in times[at])]
     said = (
         "The mean share of 1e-8 to 1e2 (logarithmic) that was attained, and its mean over time, ± "
-        "the standard error over instances. Nothing counts as attained before the first of these times."
+        "the standard error over instances. Before the first of these times nothing is attained."
     )
     return [f"### All to the end on {len(runs.instances):,} instances", said, table(head, rows)]
 
