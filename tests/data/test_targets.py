@@ -172,3 +172,13 @@ def test_targets_at_gaps_are_labelled_by_their_gaps(tmp_path):
     assert axis.get_major_formatter()(1e8, 0) == "1e-08"
     pb.report(posterior, tmp_path / "report.html")
     assert '"digits":"reciprocal"' in (tmp_path / "report.html").read_text().replace(" ", "")
+
+
+def test_a_target_is_missed_by_the_share_that_it_says():
+    """Once, 100 - 98 % of 50 values were two of them by rounding, in place of one."""
+    values = np.arange(50.0, 0.0, -1.0)
+    runs = pb.Runs.from_records([pb.Run("a", "x", range(1, 51), values, 50)], direction="minimize")
+    levels = [2, 10, 50, 90, 98]
+    found = pb.targets.from_runs(runs, levels).values["x"]
+    missed = [100 * np.mean(values > target) for target in np.asarray(found)]
+    assert missed == levels

@@ -119,7 +119,7 @@ def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
         if not len(attained):
             raise DataError(f"no run on instance {name!r} has a value: leave the instance out")
         # The smallest cost that at least this share of all costs are not below.
-        place = np.ceil((1 - levels / 100) * len(costs)).astype(int) - 1
+        place = np.ceil((100 - levels) * len(costs) / 100).astype(int) - 1
         values[name] = sign * np.minimum(costs[np.maximum(place, 0)], attained[-1])
     return Targets(levels, values, UNIT)
 
