@@ -19,6 +19,7 @@ from polarbear.reporting.content import make_document
 from polarbear.reporting.page import render_document
 from polarbear.store.opening import open_store
 from polarbear.store.postgres import DEFAULT_RACE
+from polarbear.store.restoring import restore_race
 
 MIN_INTERVAL_SECONDS = 1.0
 """The least time between two reports, and between two statuses."""
@@ -128,8 +129,8 @@ class Snapshots:
             started = store.started()
             self._model = started.model
             question = replace(started.question, fit=self._fit)
-            race = Race.from_events(store.read(arrays=True), question=question)
-        content = make_document(race, title=self._title or f"Race {self.name}")
+            race = restore_race(store, question=question)
+            content = make_document(race, title=self._title or f"Race {self.name}")
         content["stage"] = get_stage(race.status)
         content["rounds"] = self._list_rounds(race, content["algorithms"])
         data = json.dumps(content, allow_nan=False).encode()
