@@ -410,3 +410,18 @@ def test_the_cost_by_a_reported_clock_says_what_it_counts(tmp_path, capsys):
     assert "2 instances, 4 runs, 36 (reported time).\n" in answer.markdown()
     assert main(["status", str(store)]) == 0
     assert "4 runs, 36 (reported time)\n" in capsys.readouterr().out
+
+
+def test_the_counts_of_a_gate_are_of_the_rankings_that_decide():
+    """Once, ties within a tolerance were wins and losses in the table beside the answer."""
+
+    def old(job):
+        yield 1, 1.0 + 0.001 * job.rng.random()
+
+    def new(job):
+        yield 1, 1.0005 + 0.001 * job.rng.random()
+
+    question = pb.NoWorse("old", fit={"rel_tol": 0.01})
+    found = pb.gate(old, new, range(120), [1], direction="minimize", executor=1, question=question)
+    assert found.verdict.kind == "passed"
+    assert [(row.wins, row.losses) for row in found.times] == [(0, 0)]

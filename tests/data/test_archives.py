@@ -278,3 +278,30 @@ def test_tables_of_points(tmp_path):
         csv.writer(file).writerows([row[1:] for row in rows])
     table = pb.readers.read_archives(path, objectives=("f1", "f2"), until=40)
     assert_same(table, evaluations("coco"))
+
+
+def test_what_a_run_found_last_counts_after_its_end():
+    """Once, a run that ended between two times of the grid had no value for ever."""
+    pytest.importorskip("moocore")
+    records = [
+        pb.Run("a", "i", [20, 50], [(3.0, 1.0), (1.0, 1.0)], 50, status=pb.Status.FINISHED),
+        pb.Run("b", "i", [10], [(2.0, 2.0)], 100, status=pb.Status.CUT),
+    ]
+    archives = pb.readers.Archives.from_records(records, objectives="fg", direction="minimize")
+    runs = archives.hypervolume(times=[10, 100], reference={"i": [4, 4]})
+    assert runs.at([10, 100]).tolist() == [[-np.inf, 9], [4, 4]]
+
+
+def test_a_reference_point_is_in_the_units_of_the_objectives():
+    pytest.importorskip("moocore")
+    records = [pb.Run("a", "i", [1], [(0.8, 0.8)], 50)]
+    archives = pb.readers.Archives.from_records(records, objectives="fg", direction="maximize")
+    found = archives.hypervolume(times=[10], reference={"i": [0.5, 0.5]}).at([10])
+    assert found == pytest.approx(0.09)
+
+
+def test_views_of_a_run_end_as_it_did():
+    records = [pb.Run("a", name, [1], [(3.0, 1.0)], 100) for name in "xyz"]
+    records += [pb.Run("b", name, [1], [(2.0, 2.0)], 20) for name in "xy"]
+    archives = pb.readers.Archives.from_records(records, objectives="fg", direction="minimize")
+    assert archives.scalarise(4).count_statuses() == {"cut": 12, "finished": 8}

@@ -98,3 +98,14 @@ def test_what_cannot_be_is_refused(options, message):
         pb.selection.losses(runs, [1], **options)
     with pytest.raises(pb.DataError, match="share=2: expected a number from 0 to 1"):
         pb.selection.losses(runs, [1]).quantile(2)
+
+
+def test_a_run_that_was_cut_before_the_best_came_is_unknown():
+    records = [
+        pb.Run("a", "i", [1], [9.0], 10, status=pb.Status.CUT),
+        pb.Run("b", "i", [50], [5.0], 100, status=pb.Status.CUT),
+    ]
+    runs = pb.Runs.from_records(records, direction="minimize")
+    targets = pb.targets.Targets([1], {"i": [5.0]})
+    values = pb.selection.losses(runs, targets=targets, measure="ratio").values
+    np.testing.assert_array_equal(values, [[[np.nan], [1.0]]])

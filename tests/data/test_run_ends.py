@@ -51,7 +51,8 @@ def test_parts_are_decided_together_and_a_selection_keeps_the_decision():
     runs = Runs.concat(parts)
     assert runs.count_statuses() == {"unstated": 3, "cut": 3}
     alone = runs.filter(algorithms=["a"])
-    assert alone.count_statuses() == {"unstated": 2, "cut": 1}  # the longest of those left
+    assert alone.count_statuses() == {"unstated": 3}
+    assert np.isfinite(alone.at([4])).all()  # once, the longest of those left was cut
     assert Runs.from_frame(runs.columns(), direction="minimize") == runs
     assert alone.read_as("cut").count_statuses() == {"cut": 3}
     with pytest.raises(DataError, match="ended='stopped': expected 'cut' or 'finished'"):

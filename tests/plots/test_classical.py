@@ -162,6 +162,31 @@ def test_the_difference_of_attainment_is_that_of_shares_of_runs():
     assert turned.rectangles[:, [1, 3]].max() == -attainment.rectangles[:, [1, 3]].min()
 
 
+def run(name, repetition, value, until=10):
+    """A run with a value at time 1, or one that crashed without a value."""
+    if value is None:
+        return pb.Run(name, "x", [], [], until, repetition, pb.Status.CRASHED)
+    return pb.Run(name, "x", [1], [value], until, repetition, pb.Status.FINISHED)
+
+
+def test_the_difference_of_attainment_is_of_what_both_ran_with_and_without_values():
+    """Once, a run without a value or an uneven number of runs changed even the sign."""
+    pytest.importorskip("moocore")
+
+    def differ(first, second):
+        records = [run("a", k, value) for k, value in enumerate(first)]
+        records += [run("b", k, value) for k, value in enumerate(second)]
+        runs = pb.Runs.from_records(records, direction="minimize")
+        return eaf_difference_data(runs, "a", "b").difference.tolist()
+
+    assert differ([5.0], [7.0, 7.0, 7.0]) == [1.0]
+    assert differ([5.0] * 4, [7.0, 7.0, 7.0, None]) == [1.0]
+    assert differ([5.0, None, 9.0], [5.0, 5.0, 6.0]) == pytest.approx([-1 / 3, -2 / 3])
+    assert differ([5.0], [5.0]) == []
+    with pytest.raises(pb.DataError, match="no run of 'a' or 'b' has a finite value"):
+        differ([None], [None])
+
+
 def test_an_empty_range_is_refused():
     with pytest.raises(pb.DataError, match="from 0 to 10 on a log scale are not a range"):
         ecdf_data(RUNS, low=0, high=10, log=True)

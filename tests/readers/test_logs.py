@@ -330,7 +330,7 @@ class TestSeveralSolves:
     def test_solves_without_a_mark_between_them_are_refused(self, tmp_path):
         text = (FILES / "scip" / "gap_min.log").read_text()
         (tmp_path / "SCIP__all.log").write_text(text + text)
-        with pytest.raises(DataError, match=r"SCIP__all.log: holds 2 solves; write each"):
+        with pytest.raises(DataError, match=r"SCIP__all.log: .*; write each"):
             read(tmp_path)
 
     def test_the_head_has_what_the_pattern_leaves_out(self, tmp_path):

@@ -96,7 +96,7 @@ def test_failed_runs_are_in_the_first_line_and_in_the_row():
     few = make_document(pb.fit(make_runs_that_fail(0.05)))
     assert few["rows"][0]["warning"] == ""
     complete = make_document(pb.fit(make_runs_that_fail(0)))
-    assert complete["facts"][2] == ("120 runs, all complete", "")
+    assert complete["facts"][2] == ("120 runs, none failed", "")
 
 
 def test_the_ribbon_of_the_page_is_that_of_the_figure(posterior):

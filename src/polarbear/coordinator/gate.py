@@ -21,7 +21,6 @@ from polarbear._text import (
 )
 from polarbear.coordinator.resume import ChangedSetupError
 from polarbear.coordinator.run_race import SolverRace, race
-from polarbear.data.rankings import rank
 from polarbear.data.run import Direction
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, SolverError, StoreError
@@ -343,7 +342,7 @@ def _get_answer(result: SolverRace, question: NoWorse) -> Gate:
     rows: tuple[AtTime, ...] = ()
     proven, provable = None, None
     if {*runs.algorithms} >= {OLD, NEW}:
-        rankings = rank(runs, grid)
+        rankings = result.state.setup.model.rank(runs, grid)
         outcomes = count_by_instance(rankings, NEW, OLD)
         wins, ties, losses = outcomes.sum(axis=2)
         low, high = confidence_sequence(wins, losses, question.certainty)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any, Self
 from zlib import crc32
@@ -28,7 +29,7 @@ from polarbear.data.partial_rankings import PartialRankings
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import form_comparisons
 from polarbear.data.records import RunColumns
-from polarbear.data.run import Direction, Directions, Run, sign_of
+from polarbear.data.run import STATUSES, Direction, Directions, Run, Status, sign_of
 from polarbear.data.run_pairs import assign_slots, find_pairs
 from polarbear.data.runs import Runs
 from polarbear.data.table import Labels, to_table
@@ -60,8 +61,8 @@ class Archives(FrozenRecord):
     points
         Shape (points, objectives): costs of the points, of which less is better. Each was not
         dominated by earlier points of its run.
-    objectives
-        The names of the objectives.
+    objectives, signs
+        The names of the objectives; 1 for each of which less is better, else -1.
 
     Examples
     --------
@@ -83,6 +84,7 @@ class Archives(FrozenRecord):
     time: Floats
     points: Floats
     objectives: tuple[str, ...]
+    signs: Floats
 
     @classmethod
     def from_frame(
@@ -106,7 +108,7 @@ class Archives(FrozenRecord):
         named = Columns(value=tuple(objectives), **columns)
         arrays, run, time, points = read_points(to_table(frame), named)
         runs = Runs(*arrays, "minimize", clock)
-        return cls._from_points(runs, run, time, signs * points, objectives)
+        return cls._from_points(runs, run, time, points, objectives, signs)
 
     @classmethod
     def from_records(
@@ -140,18 +142,21 @@ class Archives(FrozenRecord):
         time, points = np.concatenate(times), np.concatenate(values)
         if not (np.isfinite(points).all() and (time <= runs.until[run]).all()):
             raise DataError("expected finite points, at times until the end of their run")
-        return cls._from_points(runs, run, time, signs * points, names)
+        return cls._from_points(runs, run, time, points, names, signs)
 
     @classmethod
     def _from_points(
-        cls, runs: Runs, run: ArrayLike, time: ArrayLike, costs: ArrayLike, names: Sequence[str]
+        cls,
+        runs: Runs,
+        run: ArrayLike,
+        time: ArrayLike,
+        values: ArrayLike,
+        names: Sequence[str],
+        signs: Floats,
     ) -> Self:
-        """Make archives from runs and points in any order; ``run`` is the run of each point.
-
-        ``costs`` has shape (points, objectives), and less is better.
-        """
+        """Make archives from runs and points in any order; ``run`` is the run of each point."""
         run, time = np.asarray(run, dtype=np.int64), np.asarray(time, dtype=np.float64)
-        points = np.asarray(costs, dtype=np.float64).reshape(len(run), len(names))
+        points = signs * np.asarray(values, dtype=np.float64).reshape(len(run), len(names))
         order = np.lexsort((points.sum(axis=1), time, run))
         run, time, points = run[order], time[order], points[order]
         bounds = np.searchsorted(run, np.arange(len(runs) + 1))
@@ -161,7 +166,12 @@ class Archives(FrozenRecord):
         )
         offset = np.searchsorted(run[kept], np.arange(len(runs) + 1))
         return cls(
-            runs=runs, offset=offset, time=time[kept], points=points[kept], objectives=tuple(names)
+            runs=runs,
+            offset=offset,
+            time=time[kept],
+            points=points[kept],
+            objectives=tuple(names),
+            signs=signs,
         )
 
     def __len__(self) -> int:
@@ -259,15 +269,16 @@ class Archives(FrozenRecord):
         require("moocore")
         import moocore
 
+        find_corners = cache(self._find_corners)
         several = [factors] if isinstance(factors, int | float) else list(factors)
-        corners = {name: self._find_corners(name) for name in self.runs.instances}
 
         def make_measure(factor: float) -> Callable[[Floats, str], float]:
             def measure(points: Floats, name: str) -> float:
-                ideal, nadir = corners[name]
-                point = ideal + factor * (nadir - ideal)
-                if reference is not None:
-                    point = np.asarray(reference[name], dtype=np.float64)
+                if reference is None:
+                    ideal, nadir = find_corners(name)
+                    point = ideal + factor * (nadir - ideal)
+                else:
+                    point = self.signs * np.asarray(reference[name], dtype=np.float64)
                 inside = points[(points < point).all(axis=1)]
                 return float(moocore.hypervolume(inside, ref=point)) if len(inside) else 0.0
 
@@ -349,9 +360,11 @@ class Archives(FrozenRecord):
         for run in range(len(self)):
             found, points = self._points_of(run)
             name = self.runs.instances[self.runs.instance[run]]
-            n_points = np.searchsorted(found, when[when <= self.runs.until[run]], side="right")
+            until = self.runs.until[run]
+            own = np.union1d(when[when <= until], min(until, when[-1]))  # what was found last stays
+            n_points = np.searchsorted(found, own, side="right")
             last = 0
-            for time, n in zip(when, n_points, strict=False):
+            for time, n in zip(own, n_points, strict=True):
                 if n > last:
                     front = points[:n][_find_nondominated(points[:n])]
                     for measure, (t, r, v) in zip(measures, views, strict=True):
@@ -370,13 +383,16 @@ class Archives(FrozenRecord):
     ) -> Runs:
         """Return runs with a repetition for each view (times, runs and values of its rows)."""
         runs, k = self.runs, len(views)
+        # Copies of a few runs that end together would look like a limit of their algorithm.
+        finished, unstated = map(STATUSES.index, (Status.FINISHED, Status.UNSTATED))
+        ended = np.where(runs.ended == unstated, np.int8(finished), runs.ended)
         slot, _ = assign_slots(find_pairs(runs.instance, runs.algorithm), runs.repetition)
         columns = RunColumns(
             algorithm=Labels(np.tile(runs.algorithm, k), runs.algorithms),
             instance=Labels(np.tile(runs.instance, k), runs.instances),
             repetition=np.concatenate([slot * k + view for view in range(k)]).astype(np.int64),
             until=np.tile(runs.until, k),
-            status=np.tile(runs.status, k),
+            status=np.tile(ended, k),
             run_of_row=np.concatenate(
                 [run + view * len(runs) for view, (_, run, _) in enumerate(views)]
             ),

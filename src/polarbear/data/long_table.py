@@ -459,14 +459,16 @@ def _warn_if_runs_merged(
 
     ``run`` is one with two different values at one time, or -1 if there is none.
     """
-    same_run, decreases = runs.row[1:] == runs.row[:-1], time[1:] < time[:-1]
+    order = np.argsort(runs.row, kind="stable")  # the rows of each run, in their order
+    row, time = runs.row[order], time[order]
+    same_run, decreases = row[1:] == row[:-1], time[1:] < time[:-1]
     problem = "has two different values at one time"
     # In runs written one after another, times decrease only where a run ends; in shuffled rows,
     # half of the times do.
     n_same = int(np.sum(same_run))
     is_some = 0 < np.sum(decreases & same_run) < 0.5 * n_same - np.sqrt(n_same)
     if run < 0 and is_some and 2 * n_same > len(same_run):
-        run = int(runs.row[np.argmax(decreases & same_run)])
+        run = int(row[np.argmax(decreases & same_run)])
         problem = "goes back in time from row to row"
     if run >= 0:
         column = find_repetition_column(table, columns)

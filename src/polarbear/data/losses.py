@@ -163,7 +163,7 @@ def losses(
     if measure not in get_args(Measure):
         raise DataError(f"expected {format_list(get_args(Measure))}", measure=measure)
     if targets is not None and times is None:
-        costs, is_maximized = find_hitting_times(runs, targets).T, False
+        costs, is_maximized = _find_times(runs, targets), False
         when, clock, what = np.asarray(targets.difficulty), targets.unit, "time"
     elif times is None or targets is not None:
         raise DataError("losses are at times or at targets: give one of them")
@@ -189,6 +189,19 @@ def losses(
         clock=clock,
         what=what,
     )
+
+
+def _find_times(runs: Runs, targets: Targets) -> Floats:
+    """Return when runs (runs, targets) reach targets: infinity if never, nan if unknown.
+
+    Unknown is a run that was cut before the best one on its instance reached the target.
+    """
+    hits = find_hitting_times(runs, targets).T
+    best = np.full((len(runs.instances), hits.shape[1]), np.inf)
+    np.minimum.at(best, runs.instance, hits)
+    best = best[runs.instance]
+    was_cut = runs.cut[:, None] & (runs.until[:, None] < best) & np.isfinite(best)
+    return np.where(was_cut & np.isinf(hits), np.nan, hits)
 
 
 def _typical_costs(runs: Runs, cost: Floats) -> Floats:

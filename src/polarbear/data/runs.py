@@ -427,6 +427,9 @@ class Runs(WithLevels):
             if own.keys() >= set(members)
         ]
         more = type(self).from_records(joined, direction=self.direction, clock=self.clock)
+        if self.bounds is not None and joined:
+            bounds = self.bounds.with_portfolio(members, name).filter(algorithms=[name])
+            more = replace(more, bounds=bounds)
         return type(self).concat([self, more])
 
     def read_as(self, ended: Ended) -> Self:
@@ -504,9 +507,10 @@ class Runs(WithLevels):
         )
         runs = self._assemble(columns, self.direction, self.clock, self.best_so_far)
         runs = runs._with_data_of([self])._with_levels(self.levels)
-        if self.bounds is None:
-            return runs
-        return replace(runs, bounds=self.bounds.filter(where=keep))
+        if self.bounds is not None:
+            runs = replace(runs, bounds=self.bounds.filter(where=keep))
+        runs.__dict__["ended"] = columns.status  # also where nothing says it: as read of all runs
+        return runs
 
     def count_statuses(self) -> dict[str, int]:
         """Return the number of runs that ended in each way, the most frequent first.

@@ -69,6 +69,7 @@ class Targets:
 
     def costs(self, runs: Runs) -> Floats:
         """Return the targets of all instances of ``runs`` (targets, instances); less is harder."""
+        check_one_value(runs, "a target")
         missing = [name for name in runs.instances if name not in self.values]
         if missing:
             raise DataError(
@@ -101,6 +102,7 @@ def from_runs(runs: Runs, shares: Sequence[float] = SHARES) -> Targets:
     >>> targets.difficulty, len(targets.values)
     (array([50., 90.]), 60)
     """
+    check_one_value(runs, "a target")
     levels = grid.check_times(shares)
     if levels[-1] > 100:
         raise DataError("expected percentages from 0 to 100", shares=levels[-1])

@@ -20,13 +20,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear.data.rankings import Rankings, rank
+from polarbear.data.rankings import Rankings
 from polarbear.data.run import Run, Status
 from polarbear.data.runs import Runs
 from polarbear.errors import DataWarning
 from polarbear.inference.laplace.engine import estimate_utilities
 from polarbear.priors.dirichlet import Dirichlet
-from polarbear.racing.model import fit_posterior
+from polarbear.racing.model import Model, fit_posterior
 from polarbear.racing.race import Race
 
 MAX_FITTED = 60
@@ -34,6 +34,8 @@ MAX_FITTED = 60
 
 PRIOR_WINS = 0.5
 """The wins, and the losses, against the reference that the prior of the judged candidate counts."""
+
+DEFAULT = Model()
 
 NO_PRIOR = Dirichlet(1e-6)
 """The prior of a fit whose prior is in the data."""
@@ -70,7 +72,7 @@ def measure_fitness(
     chosen = runs.filter(algorithms=_choose(runs, [reference, *names, *race.pareto]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        rankings = rank(chosen, times, **race.state.setup.model.rank_options())
+        rankings = race.state.setup.model.rank(chosen, times)
     known = {*rankings.algorithms}
     if reference not in known:
         return {}
@@ -145,7 +147,7 @@ def _logistic(log_odds: float) -> float:
 
 
 def measure_win_rates(
-    runs: Runs, times: tuple[float, ...], name: str, rival: str
+    runs: Runs, times: tuple[float, ...], name: str, rival: str, model: Model = DEFAULT
 ) -> tuple[float | None, ...]:
     """Return at each time how often an algorithm beats a rival; None where no run of both is known.
 
@@ -158,7 +160,8 @@ def measure_win_rates(
         return (None,) * len(times)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
-        rates = rank(runs.filter(algorithms=[name, rival]), times).win_rate(name, rival)
+        rankings = model.rank(runs.filter(algorithms=[name, rival]), times)
+        rates = rankings.win_rate(name, rival)
     return tuple(None if np.isnan(rate) else round(float(rate), 4) for rate in rates)
 
 
@@ -168,6 +171,7 @@ def measure_class_win_rates(
     name: str,
     rival: str,
     classify: Callable[[str], str],
+    model: Model = DEFAULT,
 ) -> tuple[tuple[str, float], ...]:
     """Return the share of wins of an algorithm over a rival in each class of instances.
 
@@ -183,7 +187,7 @@ def measure_class_win_rates(
     for instance in both.instances:
         classes.setdefault(str(classify(instance)), []).append(instance)
     rates = {
-        label: measure_win_rates(both.filter(instances=instances), times, name, rival)
+        label: measure_win_rates(both.filter(instances=instances), times, name, rival, model)
         for label, instances in sorted(classes.items())
     }
     known = {label: [r for r in row if r is not None] for label, row in rates.items()}

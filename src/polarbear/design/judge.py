@@ -246,7 +246,8 @@ class Judge:
         """
         with open_store(self._folder.find_race(RACE), read_only=True) as store:
             runs = store.runs()
-        return dict(measure_class_win_rates(runs, self._setup.times, name, REFERENCE, classify))
+        times, model = self._setup.times, self._question.model
+        return dict(measure_class_win_rates(runs, times, name, REFERENCE, classify, model))
 
     # Inside
 
@@ -350,6 +351,7 @@ class Judge:
     ) -> Judgement:
         """Return the judgement of one candidate."""
         times, copy_of = self._setup.times, result.copies.get(name)
+        model = result.state.setup.model
         verdict = result.verdict(name)._replace(clock=self._setup.clock)
         if copy_of:
             kind = self._get_copy_kind(result.verdict(copy_of).kind)
@@ -361,14 +363,14 @@ class Judge:
             verdict,
             0.0 if verdict.kind == "removed" else fitness.overall if fitness else 0.5,
             times=times,
-            win_rates=measure_win_rates(runs, times, name, REFERENCE),
+            win_rates=measure_win_rates(runs, times, name, REFERENCE, model),
             prob_ahead=fitness.at_times if fitness else (0.5,) * len(times),
             label=self._folder.label(name),
             rival=None
             if rival is None
             else Rival(
                 self._folder.label(rival),
-                measure_win_rates(runs, times, name, rival),
+                measure_win_rates(runs, times, name, rival, model),
                 self._folder.candidate(rival),
             ),
             copy_of=copy_of,

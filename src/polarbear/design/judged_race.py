@@ -151,9 +151,9 @@ class JudgedRace(SolverRace):
         self._compared.update(names)
         runs, joined, n_before = self.runs, list(self._setup.solvers), len(self.copies)
         for name in sorted(names, key=joined.index):
-            earlier = [*joined[: joined.index(name) + 1]]
+            earlier = [one for one in joined[: joined.index(name) + 1] if one not in self.copies]
             original = find_identical(runs.filter(algorithms=earlier), name, MIN_IDENTICAL_RUNS)
-            if original is not None and original not in self.copies:
+            if original is not None:
                 self.remove(name, f"{COPY}{original}")
         return len(self.copies) > n_before
 

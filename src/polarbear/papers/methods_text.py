@@ -53,8 +53,8 @@ def describe_runs(ends: Sequence[RunEnds], instances: int) -> list[str]:
     """Return sentences on the number of runs, and on missing, failed and unstated ones.
 
     >>> describe_runs([RunEnds("a", 9, {"cut": 16, "crashed": 2}), RunEnds("b", 9, {"cut": 18})], 9)
-    ['There are 36 runs, 2 for each algorithm and instance.', 'Failed: 2 of 18 runs of a (2 \
-crashed). A failed run keeps its best value.']
+    ['There are 36 runs, 2 for each algorithm and instance on average.', 'Failed: 2 of 18 runs of \
+a (2 crashed). A failed run keeps its best value.']
     """
     if not ends:
         return []
@@ -67,7 +67,8 @@ crashed). A failed run keeps its best value.']
     ]
     each = f"{numbers[0]:,} to {numbers[-1]:,} of each algorithm"
     if len(numbers) == 1 and not missing and numbers[0] % max(instances, 1) == 0:
-        each = f"{numbers[0] // max(instances, 1):,} for each algorithm and instance"
+        average = "" if numbers[0] <= instances else " on average"
+        each = f"{numbers[0] // max(instances, 1):,} for each algorithm and instance{average}"
     elif len(numbers) == 1:
         each = f"{numbers[0]:,} of each algorithm"
     sentences = [f"There are {total}, {each}."]
@@ -111,7 +112,7 @@ def describe_replacement(margin: float, width: float) -> str:
         return "has the higher rating at all times"
     return (
         "wins more duels on average over all times, and at least "
-        f"{0.5 - margin:.0%} of them on each stretch of {width:.0%} of the time axis"
+        f"{100 * (0.5 - margin):g}% of them on each stretch of {100 * width:g}% of the time axis"
     )
 
 
@@ -230,7 +231,8 @@ def _describe_race(race: Race) -> str:
 def _describe_course(status: RaceStatus) -> str:
     """Return sentences on the cost of the race and on why it ended."""
     time = format_duration(status.spent.time, status.setup.clock)
-    runs, rounds = format_count(status.n_runs, "run"), format_count(status.counts.rounds, "round")
+    runs = format_count(status.spent.runs, "run")
+    rounds = format_count(status.counts.rounds, "round")
     sentences = [f"The race made {runs} in {rounds} (total time {time})."]
     if status.ended == "resolved":
         known = "the relation of every pair was known" if status.is_about_set else "it was settled"

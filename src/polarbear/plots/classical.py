@@ -6,7 +6,7 @@ instances, or targets of each instance. moocore computes differences of attainme
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +19,8 @@ from polarbear.data.colours import TEXT_COLOUR, Cast
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.levels import keep_one_value
 from polarbear.data.names import find_indices
+from polarbear.data.run import Run, sign_of
+from polarbear.data.run_pairs import find_comparisons
 from polarbear.data.runs import Runs
 from polarbear.data.targets import Targets, find_hitting_times
 from polarbear.data.time_axis import MIN_LOG_RATIO
@@ -314,7 +316,9 @@ def aocc_data(
 def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
     """Compute the difference of the attainment functions of two algorithms, with moocore.
 
-    The empirical attainment function is the share of runs that attain a value by a time.
+    The empirical attainment function is the share of runs that attain a value by a time. Its runs
+    are those on the instances and repetitions that both algorithms ran. One that ended keeps its
+    value, also if it was cut.
 
     >>> import polarbear as pb
     >>> runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, -2.0]] * 3), 40)
@@ -323,51 +327,50 @@ def eaf_difference_data(runs: Runs, first: str, second: str) -> Attainment:
     True
     """
     moocore = require("moocore", extra="classical")
-    one, two = (
-        _collect_points(runs, code)
-        for code in find_indices([first, second], runs.algorithms, "algorithm")
-    )
-    rectangles = moocore.eafdiff(one.points, two.points, rectangles=True)
-    corners, run_difference = rectangles[:, :4].copy(), rectangles[:, 4]
-    last = float(runs.until.max())
+    find_indices([first, second], runs.algorithms, "algorithm")
+    both = [own for _, own in find_comparisons(runs) if own.keys() >= {first, second}]
+    if not both:
+        raise DataError(f"{first!r} and {second!r} did not run on the same instances")
+    last, sign = float(runs.until.max()), sign_of(runs.direction)
+    sides = [_collect_points([own[name] for own in both], sign) for name in (first, second)]
+    found = np.concatenate([points[np.isfinite(points[:, 1])] for points in sides])
+    if not len(found):
+        raise DataError(f"no run of {first!r} or {second!r} has a finite value")
+    worst = float(found[:, 1].max())
+    for points in sides:  # moocore must know of runs without a value: they attain nothing in time
+        points[~np.isfinite(points[:, 1]), :2] = last + 1.0, worst
+    try:
+        rectangles = moocore.eafdiff(*sides, rectangles=True)
+    except ValueError as error:  # there is no difference
+        if "size 0" not in str(error):
+            raise
+        rectangles = np.empty((0, 5))
+    corners = rectangles[:, :4].copy()
     corners[:, 2] = np.minimum(corners[:, 2], last)
-    corners[:, 3] = np.where(np.isinf(corners[:, 3]), _find_worst_cost(one, two), corners[:, 3])
+    corners[:, 3] = np.where(np.isinf(corners[:, 3]), worst, corners[:, 3])
     inside = (corners[:, 0] < corners[:, 2]) & (corners[:, 1] < corners[:, 3])
     if runs.direction == "maximize":
         corners[:, [1, 3]] = -corners[:, [3, 1]]
-    start = float(min(one.points[:, 0].min(), two.points[:, 0].min()))
     return Attainment(
         cast=Cast.of(runs.algorithms),
         first=first,
         second=second,
         rectangles=corners[inside],
-        difference=run_difference[inside] / max(one.runs, two.runs),
-        times=np.array([start, last]),
+        difference=rectangles[inside, 4] / len(both),
+        times=np.array([found[:, 0].min(), last]),
         clock=runs.clock,
         direction=runs.direction,
     )
 
 
-class _Front(NamedTuple):
-    points: Floats  # time, cost, run
-    runs: int
-
-
-def _collect_points(runs: Runs, code: int) -> _Front:
-    chosen = np.flatnonzero(runs.algorithm == code)
-    rows = np.concatenate([np.arange(runs.offset[r], runs.offset[r + 1]) for r in chosen])
-    run = np.repeat(np.arange(len(chosen)), np.diff(runs.offset)[chosen])
-    points = np.stack([runs.time[rows], runs.cost[rows], run + 1.0], axis=1).astype(np.float64)
-    points = points[np.isfinite(points[:, 1])]
-    if not len(points):
-        raise DataError(
-            f"no run of {runs.algorithms[code]!r} has a finite value: choose another algorithm"
-        )
-    return _Front(points, len(chosen))
-
-
-def _find_worst_cost(*fronts: _Front) -> float:
-    return float(max(front.points[:, 1].max() for front in fronts))
+def _collect_points(runs: Sequence[Run], sign: float) -> Floats:
+    """Return times, costs and numbers of runs (rows, 3), with a row of infinity without a value."""
+    rows: list[tuple[float, float, int]] = []
+    for number, run in enumerate(runs, start=1):
+        found = zip(np.asarray(run.time), sign * np.asarray(run.value), strict=True)
+        finite = [(time, cost, number) for time, cost in found if np.isfinite(cost)]
+        rows += finite or [(np.inf, np.inf, number)]
+    return np.array(rows)
 
 
 def _choose_last_time(runs: Runs) -> float:

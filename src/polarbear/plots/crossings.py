@@ -110,6 +110,8 @@ def crossings_data(
     ahead = posterior.prob_better(first, second)
     counted = anytime_lower = anytime_upper = None
     if rankings is not None:
+        if not np.array_equal(rankings.times, posterior.times):
+            raise DataError("the rankings have other times than the posterior: rank at its times")
         counted = rankings.win_rate(first, second)
         anytime_lower, anytime_upper = bound_win_rate(rankings, first, second, level)
     chance, (lower, upper) = posterior.win_probability(first, second, level)

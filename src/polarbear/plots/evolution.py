@@ -140,10 +140,11 @@ def _summarise_round(
             np.fill_diagonal(everywhere, 0.0)
         codes = [index[name] for name in posterior.algorithms]
         dominance[codes] = everywhere.max(axis=0)
-        rival[codes] = np.array(codes)[everywhere.argmax(axis=0)]
+        first = np.array(codes)[everywhere.argmax(axis=0)]
+        rival[codes] = np.where(everywhere.max(axis=0) > 0, first, -1)
     undecided = {name for names in state.pairs.open for name in names}
-    known = len(state.members.racing) + len(state.members.eliminated)
-    pairs = known * (known - 1) // 2
+    known = [*state.members.racing, *state.members.eliminated]
+    pairs = len(state.setup.question.undecided(known, len(state.setup.times)))
     return (
         len(state.pool.order) if posterior is None else posterior.instances,
         state.ledger.requested.runs,

@@ -96,7 +96,6 @@ def calibration_data(source: HasTally | HasCurve, kind: ClaimKind = "ahead") -> 
         for bin_ in bins
     ]
     columns = np.array(rows, dtype=np.float64).reshape(-1, 6).T
-    columns[4] = np.nan_to_num(columns[4])
     return CalibrationCurve(kind, *columns)
 
 
@@ -143,6 +142,6 @@ def calibration(
         "clip_on": False,
     }
     room = np.stack([data.true - low, 1 - data.true]).clip(0)
-    error = np.minimum(2 * data.error, room)  # a share is between 0 and 1
+    error = np.minimum(2 * np.nan_to_num(data.error), room)  # a share is between 0 and 1
     ax.errorbar(data.claimed, data.true, error, elinewidth=0.8, label=label, zorder=3, **line_style)
     return ax

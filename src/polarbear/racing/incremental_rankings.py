@@ -88,6 +88,7 @@ class IncrementalRankings:
         wanted = frozenset(names)
         touched = {key.instance for key in new} | self._stale
         touched |= pool.find_observed(wanted - self._names)
+        touched |= self._find_mixed(pool.find_observed(self._names - wanted))
         self._load_stored(touched)
         self._stale = set()
         rankings = self._unchanged(wanted, touched)
@@ -167,6 +168,18 @@ class IncrementalRankings:
         """Return all that the rankings depend on besides the runs, as text."""
         times = self._times.tolist()
         return repr((times, self._direction, self._clock, self._weights, self._ranking))
+
+    def _find_mixed(self, observed: set[str]) -> set[str]:
+        """Return the instances to rank again without some algorithms that were observed there.
+
+        Elsewhere their ranks drop out. But who is tied within a tolerance depends on who is best,
+        and which repetitions are compared on all who made some.
+        """
+        ranked = self._ranked
+        if ranked is None or not observed or self._ranking.keys() - {"ties"}:
+            return observed
+        names, n = ranked.instances, np.bincount(ranked.instance, minlength=len(ranked.instances))
+        return observed & {names[k] for k in np.flatnonzero(n > 1)}
 
     def _unchanged(self, wanted: frozenset[str], touched: set[str]) -> Rankings | None:
         """Return the earlier rankings of some algorithms, on instances without new runs."""

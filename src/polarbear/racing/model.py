@@ -11,8 +11,11 @@ from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, Protocol, Self
 
+from numpy.typing import ArrayLike
+
 from polarbear.data.positions import check_tolerances
-from polarbear.data.rankings import Rankings, check_ties
+from polarbear.data.rankings import Rankings, check_ties, rank
+from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning, FitWarning
 from polarbear.inference.fit import RANKING_OPTIONS, check_keywords
 from polarbear.inference.fit import fit as default_fit
@@ -159,6 +162,13 @@ class Model:
         """
         options = {name: value for name, value in self.options if name in RANKING_OPTIONS}
         return options if self.ties == Model.ties else {**options, "ties": self.ties}
+
+    def rank(self, runs: Runs, times: ArrayLike) -> Rankings:
+        """Rank runs with the options of the model, of whose weights those of their instances."""
+        options = self.rank_options()
+        if given := options.get("weights"):
+            options["weights"] = {name: given[name] for name in given if name in runs.instances}
+        return rank(runs, times, **options)
 
     @property
     def heaviest(self) -> float | None:

@@ -101,6 +101,7 @@ def _plan_used(state: State, rivals: dict[str, dict[str, int]]) -> list[PlannedR
             PlannedRun(_next_key(state, name, instance), horizon)
             for instance in map(pool.order.__getitem__, places)
             if name not in pool.observed_until[instance]
+            and instance not in pool.dropped
             and (
                 horizon := _informative_horizon(state, instance, others) if focuses else last[name]
             )
@@ -166,6 +167,8 @@ def _plan_extensions(state: State, rivals: dict[str, dict[str, int]]) -> list[Pl
     extensions: list[PlannedRun] = []
     batch = state.pairs.batch
     for instance in state.pool.order:
+        if instance in state.pool.dropped:
+            continue
         observed = state.pool.observed_until[instance]
         short = {
             name

@@ -87,6 +87,11 @@ class Pool:
             if not observed.keys().isdisjoint(algorithms)
         }
 
+    @property
+    def n_used(self) -> int:
+        """The number of instances used so far, without those that were withdrawn."""
+        return len(self.order) - len(self.dropped & self.used.keys())
+
     def note_end(self) -> None:
         """Note that a decision was made with all instances used."""
         if self.ends[-1:] != [len(self.order)]:
@@ -110,6 +115,7 @@ class Pool:
         for algorithm, instance in pairs:
             self.observed_until.get(instance, {}).pop(algorithm, None)
         self.dropped.update(dropped)
-        self.ends.append(0)  # the next end has other runs
+        if self.ends:
+            self.ends[-1] = 0  # the next end has other runs
         for instance in dropped:
             self.unused.pop(instance, None)

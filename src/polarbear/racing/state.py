@@ -205,7 +205,7 @@ class State:
             error_shares=self.pool.error_shares(endless=self.setup.endless),
             heaviest=self.setup.model.heaviest,
             exhausted=frozenset(name for name in members if self.has_reached_limit(name)),
-            n_used=len(self.pool.order),
+            n_used=self.pool.n_used,
             n_unused=float("inf") if self.setup.endless else len(self.pool.unused),
         )
 
@@ -439,9 +439,11 @@ def _withdraw(state: State, event: Withdrawn) -> None:
     algorithms return; those that the other runs eliminate are eliminated again before any new run.
     """
     pairs, members, progress = set(event.pairs), state.members, state.progress
-    _cancel(state, [key for key in progress.run_ids() if key[:2] in pairs], -1)
+    dropped = () if state.setup.endless else event.instances
+    under_way = [key for key in progress.run_ids() if key[:2] in pairs or key.instance in dropped]
+    _cancel(state, under_way, -1)
     state.ledger.withdraw(pairs)
-    state.pool.withdraw(pairs, () if state.setup.endless else event.instances)
+    state.pool.withdraw(pairs, dropped)
     for algorithm, _ in pairs:
         members.failures[algorithm] = 0
     # A solver without counted runs may be replaced by other code under the same name.

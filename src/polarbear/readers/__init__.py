@@ -45,7 +45,14 @@ from polarbear.readers.point_archives import read_archives
 from polarbear.readers.ranking_tables import read_rankings
 from polarbear.readers.smac import read_smac
 from polarbear.readers.solved import read_solved
-from polarbear.readers.source import EXAMPLE_PATHS, Refused, RefusedIncomplete, Source, open_source
+from polarbear.readers.source import (
+    EXAMPLE_PATHS,
+    Refused,
+    RefusedIncomplete,
+    Source,
+    open_source,
+    split_packing,
+)
 from polarbear.readers.syne_tune import read_syne_tune
 from polarbear.readers.tables import Aliases, read_long_csv, read_long_parquet, read_wide_csv
 from polarbear.readers.timefold import read_timefold
@@ -111,7 +118,10 @@ FORMATS = (
 """The formats of PolarBear in the order in which they are tried."""
 
 RESULT_ENDINGS = (".arff", ".csv", ".db", ".jsonl", ".log", ".parquet", ".xml.bz2")
-"""Endings of files that are rarely anything but results."""
+"""Endings of files that are rarely anything but results, packed or not."""
+
+PACKED_ENDINGS = (".7z", ".tar", ".tgz", ".zip", ".zst")
+"""Endings of packed files, which are not read inside a folder."""
 
 OWN_READER_HINT = (
     "The store of a race: open_store(path).runs(). Any other format: write a function that makes "
@@ -379,6 +389,11 @@ def _check_options(row: Format, options: dict[str, Any]) -> None:
             raise Refused(f"takes no option {name!r}")
 
 
+def _looks_like_results(name: str) -> bool:
+    endings = (*RESULT_ENDINGS, *PACKED_ENDINGS)
+    return name.endswith(endings) or split_packing(name)[0].endswith(endings)
+
+
 def _warn_if_unread(files: Source, row: Format) -> None:
     """Warn about files that look like results of another program and were not read.
 
@@ -391,7 +406,7 @@ def _warn_if_unread(files: Source, row: Format) -> None:
     unread = [
         name
         for name in files.files
-        if name.lower().endswith(RESULT_ENDINGS) and (dirname(name), splitext(name)[1]) not in known
+        if _looks_like_results(name.lower()) and (dirname(name), splitext(name)[1]) not in known
     ]
     if unread:
         warn(

@@ -40,6 +40,9 @@ INFINITE_BOUND = 1e20
 MIN_BURST_VALUES = 10
 """From this number of values on, stamps that are all nearly the same are suspicious."""
 
+MIN_DIGITS = 5
+"""A number with fewer digits is no rounded one: solvers that round print at least so many."""
+
 _UNIT_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _MAX_RUN_SECONDS = 1e8
 _MODEL_FILE = re.compile(r"(?:.*/)?([^/]+?)(?:\.(?:mps|lp|rew|cip|opb))?(?:\.gz|\.bz2)?")
@@ -355,7 +358,12 @@ def _parse_solve(solve: _Solve, lines: list[str], first: int) -> _Solve:
         if match := _match_line(log.best_bound, line):
             solve.best_bound = parse_number(match["value"], where)
         for pattern, direction in log.directions.items():
-            told = direction if _match_line(pattern, line) else told
+            if _match_line(pattern, line):
+                if told and told != direction:
+                    raise DataError(
+                        f"{where}: the direction changes; write each solve to a log of its own"
+                    )
+                told = direction
         has_solution = has_solution and not _match_line(log.no_solution, line)
         solve.is_wall_clock = solve.is_wall_clock or bool(_match_line(log.wall_clock, line))
         if _match_line(log.optimal, line):
@@ -393,8 +401,16 @@ def _parse_progress(solve: _Solve, line: str, number: int) -> None:
         is_whole = log.whole_seconds and "." not in (groups["time"] or "")
         text = (groups.get("value") or "").rstrip("*")
         value = np.nan if text in _NO_VALUE_TEXTS else parse_number(text, where)
-        if solve.progress and _is_rounded(value, text, solve.progress[-1].value):
+        is_own = log.recognise is None  # a pattern of the user, who means what is printed
+        if solve.progress and not is_own and _is_rounded(value, text, solve.progress[-1].value):
             value = solve.progress[-1].value
+        if solve.progress:
+            start, last = solve.progress[0].time, max(one.time for one in solve.progress[-9:])
+            if time < last - max(1.0, 0.1 * (last - start)):
+                raise DataError(
+                    f"{where}: the time goes back from {last:g} to {time:g} seconds; write each "
+                    "solve to a log of its own"
+                )
         bound = groups.get("bound")
         lower = _parse_bound(groups.get("lower") or bound)
         upper = _parse_bound(groups.get("upper") or bound)
@@ -437,12 +453,16 @@ def _parse_bound(text: str | None) -> float:
 
 
 def _is_rounded(value: float, text: str, previous: float) -> bool:
-    """Whether a number is the previous one, printed with fewer digits.
+    """Whether a number is the previous one, printed with fewer digits, which are five or more.
 
     >>> _is_rounded(1234.5679, "1234.5679", 1234.567891), _is_rounded(998.0, "998", 999.0)
     (True, False)
+    >>> _is_rounded(0.0, "0", 0.4)
+    False
     """
     digits, _, exponent = text.lower().partition("e")
+    if len(re.sub(r"\D", "", digits).lstrip("0")) < MIN_DIGITS:
+        return False
     try:
         unit = 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
     except (ValueError, OverflowError):

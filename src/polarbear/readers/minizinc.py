@@ -68,7 +68,7 @@ def read_minizinc(
     for file in naming.files if naming else []:
         lines = source.lines(file)
         if not any(_MESSAGE.match(line) for line in lines):
-            source.skip(file)
+            source.leave(file)
             continue
         with prefix_errors(file):
             streams.append(_parse_stream(_Stream(file, value, until), lines))

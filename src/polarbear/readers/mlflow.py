@@ -150,9 +150,11 @@ def _make_experiments(
 def _make_experiment(run: _LoggedRun, metric: str, chosen_by: str | None, clock: str) -> Experiment:
     history = run.metrics.get(metric, [])
     choices = {one.step: one.value for one in run.metrics.get(chosen_by or "", [])}
-    if chosen_by is not None and history and not choices:
+    if chosen_by is not None and history and not choices.keys() & {one.step for one in history}:
+        where = " at the steps of the value" if choices else ""
         raise DataError(
-            f"{run.place}: the run {run.name!r} has no metric {chosen_by!r}, which chosen_by= names"
+            f"{run.place}: the run {run.name!r} has no metric {chosen_by!r}{where}, which "
+            "chosen_by= names"
         )
     if clock == "steps" and len(history) > 1 and len({one.step for one in history}) == 1:
         warn(

@@ -74,7 +74,9 @@ def read_archives(
         names = _require_objectives(objectives)
         more = {"direction": direction or "minimize", "clock": clock or "time", **columns}
         if files.ending(".parquet", ".pq"):
-            _, table, _ = next(iter(open_parquet_files(files)))
+            (_, table, _), *others = open_parquet_files(files)
+            if others:
+                raise DataError(f"{files.label} holds several Parquet files: join them into one")
         else:
             table = read_csv(files).columns
         return Archives.from_frame(table, objectives=names, **more)

@@ -35,6 +35,7 @@ from polarbear.errors import Argument, DataError, Message, Text
 _OPEN_PACKED: Mapping[str, Callable[[io.BytesIO], io.BufferedIOBase]] = {
     ".gz": gzip.open,
     ".bz2": bz2.open,
+    ".xz": lzma.open,
 }
 """How files with a second ending are unpacked."""
 
@@ -121,7 +122,7 @@ class Source:
         self._total = 0
 
     def ending(self, *endings: str) -> list[str]:
-        """List the files whose names have one of these endings, also with .gz or .bz2 after it."""
+        """List the files whose names have one of these endings, also packed (.gz, .bz2, .xz)."""
         if self.forced and len(self.files) == 1:
             return list(self.files)
         names = [name for name in self.files if split_packing(name)[0].lower().endswith(endings)]
@@ -135,7 +136,7 @@ class Source:
         return f"{self.root}/{name}"
 
     def content(self, name: str) -> bytes:
-        """Return all bytes of a file; a ``.gz`` or ``.bz2`` file is decompressed."""
+        """Return all bytes of a file; a packed one is unpacked."""
         self.used.add(name)
         with wrap_archive_errors(name):
             self.count_unpacked(name, self._packed.get(name, 0))
@@ -148,6 +149,10 @@ class Source:
                     content = file.read(int(limit) + 1)
                 self.count_unpacked(name, len(content) + self._packed.get(name, 0))
         return content
+
+    def leave(self, name: str) -> None:
+        """Record that a file was not read, so that a warning says so if it looks like results."""
+        self.used.discard(name)
 
     def skip(self, name: str) -> None:
         """Record that a file holds no runs, so that no warning says that it was not read."""
@@ -326,6 +331,9 @@ def _open_tar(path: Path, start: bytes) -> Source | None:
             for member in archive
             if member.isfile() and (file := archive.extractfile(member))
         ]
+        stream.seek(archive.offset)
+        if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+            raise DataError(f"{path}: the archive is cut or damaged: its end is missing")
     check_names(name for name, _ in contents)
 
     def loader(content: bytes) -> Callable[[], bytes]:

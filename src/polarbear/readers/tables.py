@@ -24,7 +24,7 @@ from polarbear.data.missing_columns import (
 from polarbear.data.parquet import ParquetTable
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.data.table import MappingTable, Table
+from polarbear.data.table import MappingTable, Table, is_missing
 from polarbear.errors import Argument, DataError, Text, join_texts, warn
 from polarbear.readers.paths import parse_paths, propose_pattern
 from polarbear.readers.source import Refused, RefusedIncomplete, Source, prefix_errors
@@ -106,7 +106,7 @@ def read_wide_csv(
     places: list[tuple[int, str]] = []
     for row in range(len(table.table[algorithm])):
         cells = {name: table.table[name][row] for name in times}
-        seen = {name: cell for name, cell in cells.items() if cell} or {"": never}
+        seen = {name: cell for name, cell in cells.items() if not is_missing(cell)} or {"": never}
         until = (row < len(ends) and ends[row]) or max(times.get(name, 0.0) for name in seen)
         for name, cell in seen.items():
             long[_LONG_TIME].append(times.get(name, 0.0))
@@ -184,6 +184,8 @@ def read_long_parquet(
                     join_texts("; ", [why, *gaps] if why else gaps), {**arguments, **more}
                 )
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
+    if len(read) > 1 and parts.get("until") == "instance":
+        raise DataError("until='instance' is of one Parquet file: join these into one")
     return read[0] if len(read) == 1 else Runs.concat(read)
 
 

@@ -66,7 +66,7 @@ def read_timefold(
             with prefix_errors(file):
                 logs.append(_parse_lines(_TimefoldLog(file), lines, all_levels=levels))
         else:
-            source.skip(file)
+            source.leave(file)
     if not naming or not logs:
         raise Refused("no file is a log of Timefold")
     stated = [
@@ -76,6 +76,14 @@ def read_timefold(
     never = [log.file for log in logs if log.was_infeasible and not log.values]
     if never:
         warn(f"{never[0]}: no feasible solution, so the run has no value ({len(never)} such logs)")
+    named, upper = naming.name_runs(stated), dict[str, list[float]]()
+    for log, name in zip(logs, named, strict=True):
+        if log.upper is not None and upper.setdefault(name.instance, log.upper) != log.upper:
+            raise DataError(
+                f"{log.file}: more than the last level of the scores differs from other runs on "
+                f"{name.instance}, but runs are compared by the last level: pass levels=True to "
+                "compare by all"
+            )
     records = [
         Run(
             **name._asdict(),
@@ -83,7 +91,7 @@ def read_timefold(
             value=log.values,
             until=log.last if until is None else until,
         )
-        for log, name in zip(logs, naming.name_runs(stated), strict=True)
+        for log, name in zip(logs, named, strict=True)
     ]
     known = resolve_direction(direction, "maximize")
     names_of = _find_levels(logs) if levels else []
@@ -112,10 +120,10 @@ class _TimefoldLog:
     last: float = 0.0
     seed: int | None = None
     was_infeasible: bool = False
+    upper: list[float] | None = None  # all levels but the last
 
 
 def _parse_lines(log: _TimefoldLog, lines: list[str], *, all_levels: bool) -> _TimefoldLog:
-    upper: list[float] | None = None  # all levels but the last
     n_starts = 0
     for i, line in enumerate(lines, start=1):
         where = f"line {i}"
@@ -137,12 +145,12 @@ def _parse_lines(log: _TimefoldLog, lines: list[str], *, all_levels: bool) -> _T
             log.was_infeasible = True
             continue
         *above, value = score.values()
-        if upper not in (None, above):
+        if log.upper not in (None, above):
             raise DataError(
                 f"{where}: score {match[3]}: more than the last level of the scores differs, but "
                 "runs are compared by the last level: pass levels=True to compare by all"
             )
-        upper = above
+        log.upper = above
         log.times.append(parse_time(match[1] or match[2], where) / 1000)
         log.values.append(value)
     if n_starts > 1:

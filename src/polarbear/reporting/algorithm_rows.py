@@ -131,16 +131,15 @@ def _describe_when(
     rivals = np.flatnonzero(found.is_replaced[:, code])
     rival = int(np.argmax(ahead))
     by = _shorten(found.algorithms[rival])
+    by_margin = any(one.margin is not None for one in found.verdicts)
+    how = "replaces it" if by_margin else "is always ahead"
     if verdict is not None and not verdict.is_candidate and len(rivals):
         rest = len(rivals) - 1
-        return (
-            f"never: {by} and {rest} more are always ahead"
-            if rest
-            else (f"never: {by} is always ahead")
-        )
+        more = f" or {rest} more" if rest else ""
+        return f"never: {by}{more} {how}"
     if ahead[rival] < 0.01:
         return "never first"
-    return f"never first; {by} is always ahead: {format_share(float(ahead[rival]))}"
+    return f"never first; {by} {how}: {format_share(float(ahead[rival]))}"
 
 
 def _shorten(name: str) -> str:

@@ -127,7 +127,7 @@ def make_document(
         "kind": DOCUMENT_KIND,
         "version": DOCUMENT_VERSION,
         "title": title or ("Which algorithm to run" if racing is None else "A race of algorithms"),
-        "facts": _collect_facts(names, posterior, times, clock),
+        "facts": _collect_facts(names, posterior, racing, times, clock),
         "certainty": certainty,
         "clock": format_unit(clock, "time"),
         "digits": choose_precision(clock),
@@ -150,7 +150,11 @@ def make_document(
 
 
 def _collect_facts(
-    names: Sequence[str], posterior: Posterior | None, times: Floats, clock: str
+    names: Sequence[str],
+    posterior: Posterior | None,
+    racing: Race | None,
+    times: Floats,
+    clock: str,
 ) -> list[tuple[str, str]]:
     """Return the facts of the first line, each with its tone: "bad" if runs failed."""
     facts = [(format_count(len(names), "algorithm"), "")]
@@ -159,12 +163,17 @@ def _collect_facts(
             facts.append((format_count(posterior.instances, "instance"), ""))
         n_runs = sum(one.n_runs for one in posterior.ends)
         n_failed = sum(one.n_failed for one in posterior.ends)
+        counts = {k: n for k, n in sum_counts(posterior.ends).items() if k in FAILED}
+        if racing:  # also runs of those who left, and attempts that were made again
+            n_runs, n_failed = racing.status.n_runs, sum(racing.status.runs.failed.values())
         if n_failed:
-            counts = {k: n for k, n in sum_counts(posterior.ends).items() if k in FAILED}
-            how = f"failed ({format_counts(counts)})" if len(counts) > 1 else next(iter(counts))
+            is_whole = sum(counts.values()) == n_failed
+            how = f"failed ({format_counts(counts)})" if is_whole else "failed"
+            if is_whole and len(counts) == 1:
+                how = next(iter(counts))
             facts.append((f"{n_failed:,} of {n_runs:,} runs {how}", "bad"))
         elif n_runs:
-            facts.append((f"{format_count(n_runs, 'run')}, all complete", ""))
+            facts.append((f"{format_count(n_runs, 'run')}, none failed", ""))
     first, last = (round_time(float(times[k]), clock, 3) for k in (0, -1))
     return [*facts, (format_range(first, last, clock), "")]
 

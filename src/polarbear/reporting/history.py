@@ -126,8 +126,8 @@ def _describe_status(source: Race) -> dict[str, str]:
         names = format_list([f"{name} ({number:,})" for name, number in wanted], 12)
         facts["under way"] = f"{format_count(status.n_wanted, 'run')}: {names}"
     if status.counts.open_pairs and status.counts.rounds:
-        n = len(status.pareto)
-        pairs = format_count(n * (n - 1) // 2, "pair")
+        asked = source.question.undecided(status.pareto, len(source.times))
+        pairs = format_count(len(asked), "pair")
         facts["open"] = f"{status.counts.open_pairs:,} of {pairs} of algorithms that {verb}"
         if status.forecast is not None:
             facts["to go"] = status.describe_forecast()
@@ -172,6 +172,7 @@ def _describe_record(record: Question | Budget) -> str:
 def hash_runs(runs: Runs) -> str:
     """Return the SHA-256 hash of runs, which does not depend on their order."""
     digest = hashlib.sha256(json.dumps([runs.algorithms, runs.instances, runs.direction]).encode())
-    for array in (runs.algorithm, runs.instance, runs.until, runs.offset, runs.time, runs.value):
+    runs_of = (runs.algorithm, runs.instance, runs.repetition, runs.until, runs.ended)
+    for array in (*runs_of, runs.offset, runs.time, runs.value):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -83,7 +83,7 @@ def value_of_time(
     Parameters
     ----------
     runs
-        Runs of the algorithms, whose values are known at all times.
+        Runs of the algorithms. Budgets are up to half the time at which the first of them was cut.
     algorithm
         Of which algorithm; by default the one with the best results at each budget is run.
     tolerance
@@ -101,11 +101,12 @@ def value_of_time(
     check_runs(runs, "value_of_time")
     if tolerance < 0:
         raise DataError("expected a share of the value, such as 0.01", tolerance=tolerance)
-    rows, last = find_rows(runs), from_runs(runs, 2)[-1]
+    rows = find_rows(runs)
+    last = min(from_runs(runs, 2)[-1], runs.until[runs.cut].min(initial=np.inf))
     budgets = choose_times(runs, last)
     budgets = budgets[2 * budgets <= last]
     if not len(budgets):
-        raise DataError("no budget can be doubled within the times of these runs")
+        raise DataError("no budget can be doubled within the times at which all runs are known")
     if algorithm is not None:
         rows = rows[find_indices([algorithm], runs.algorithms, "algorithm")]
     now, later = (_find_best(costs_at(runs, rows, budgets * factor)) for factor in (1, 2))

@@ -99,8 +99,13 @@ probability at most 0.05 each'
         return (
             f"Each algorithm was tested against {escape_text(self.baseline)} after every round: it "
             f"passes when it is shown to be worse by more than a margin of {self.margin:g} on no "
-            f"stretch of {self.width:.0%} of the time axis."
+            f"stretch of {100 * self.width:g}% of the time axis."
         )
+
+    def undecided(self, members: Collection[str], n_times: int) -> dict[Pair, int]:
+        """Return the pairs with the baseline, about which alone it asks."""
+        asked = self.asked_times(n_times)
+        return {pair(one, self.baseline): asked for one in members if one != self.baseline}
 
     def find_obstacle(self, members: Collection[str], removed: Collection[str]) -> str | None:
         """Return that the baseline does not race; None if it does.

@@ -112,7 +112,7 @@ class ParetoSet(Question):
         return (
             "After every round an algorithm was dropped if another one was shown to be better on "
             f"average over all times, and worse by more than a margin of {self.margin:g} on no "
-            f"stretch of {self.width:.0%} of the time axis."
+            f"stretch of {100 * self.width:g}% of the time axis."
         )
 
     def read_posterior(self, posterior: Posterior) -> Findings:
