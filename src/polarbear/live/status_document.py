@@ -30,8 +30,6 @@ def describe_race_now(
     >>> now["stage"], now["settled"], now["pairs"], now["quiet"], now["per_minute"]
     ([0, 3, None], 0, 3, '5 s', None)
     """
-    n = len(status.verdicts)
-    n_pairs = n * (n - 1) // 2
     failed = {name: number for name, number in status.runs.failed.items() if number}
     names = [f"{name} ({number:,})" for name, number in sorted(failed.items(), key=_by_number)]
     return {
@@ -41,8 +39,8 @@ def describe_race_now(
         "runs": status.n_runs,
         "wanted": status.n_wanted,
         "per_minute": 60 * pace.per_second or None,
-        "settled": max(n_pairs - status.counts.open_pairs, 0),
-        "pairs": n_pairs,
+        "settled": status.n_pairs - status.counts.open_pairs,
+        "pairs": status.n_pairs,
         "to_go": _describe_end(status, pace),
         "failed": sum(failed.values()),
         "who_failed": format_list(names, 6) if names else "",

@@ -135,8 +135,8 @@ def _describe_when(
     how = "replaces it" if by_margin else "is always ahead"
     if verdict is not None and not verdict.is_candidate and len(rivals):
         rest = len(rivals) - 1
-        more = f" or {rest} more" if rest else ""
-        return f"never: {by}{more} {how}"
+        many = "replace it" if by_margin else "are always ahead"
+        return f"never: {by} and {rest} more {many}" if rest else f"never: {by} {how}"
     if ahead[rival] < 0.01:
         return "never first"
     return f"never first; {by} {how}: {format_share(float(ahead[rival]))}"
