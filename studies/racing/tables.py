@@ -42,7 +42,7 @@ def _rows(found: Results, row: Callable[[str, str, Columns], Sequence[object]]) 
     return [row(cell, arm, one) for cell, arms in found.items() for arm, one in arms.items()]
 
 
-def _quartiles(values: NDArray, form: str = ",.0f") -> str:
+def _quartiles(values: NDArray, form: str = "z,.0f") -> str:
     low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
     return f"{middle:{form}} ({low:{form}} to {high:{form}})"
 

@@ -12,7 +12,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def quartiles(values: ArrayLike, form: str = "z,.0f") -> str:
+def quartiles(values: ArrayLike, form: str = ",.0f") -> str:
     """The median, and between what half of the values lie.
 
     >>> quartiles([1, 2, 3, 4, 5])
