@@ -81,6 +81,23 @@ def test_of_runs_that_were_tried_again_the_last_one_counts(tmp_path):
     assert not any(isinstance(event, Asked) for event in events)
 
 
+def test_runs_that_a_decision_made_superfluous_are_not_merged(tmp_path):
+    """Those of the next round, which had begun when their algorithm was dropped."""
+    names, budget = [f"f{k}" for k in range(80)], Budget(batch=(40, 40), overlap=1)
+    race = race_of(["bad", "good"], instances=names, budget=budget)
+    for job in race.ask():
+        race.tell(solve(job))
+    drive(race)
+    path = site(tmp_path / "1.db", race)
+    with open_store(path, read_only=True) as store:
+        counted = {key_of(run) for run in store.runs()}
+    assert race.pareto == ("good",)
+    assert len(counted) < race.spent.runs
+    assert merge([path], tmp_path / "all.db").runs == len(counted)
+    with open_store(tmp_path / "all.db", read_only=True) as store:
+        assert {key_of(run) for run in store.runs()} == counted
+
+
 @pytest.mark.parametrize(
     ("other", "said"),
     [

@@ -15,7 +15,6 @@ from polarbear.data.run import FAILED, Run, Status
 from polarbear.errors import StoreError
 from polarbear.racing.events import (
     Added,
-    Asked,
     Continued,
     Event,
     Failed,
@@ -28,7 +27,7 @@ from polarbear.racing.events import (
     Told,
     Withdrawn,
 )
-from polarbear.racing.extended_runs import effective_runs, map_extensions
+from polarbear.racing.extended_runs import effective_runs
 from polarbear.racing.jobs import RunId, key_of
 from polarbear.store.log import CHUNK, ConflictingRun, Store
 from polarbear.store.opening import open_store
@@ -103,7 +102,9 @@ def merge(sources: Iterable[StorePath], target: StorePath) -> Merged:
         n_conflicts = len(into.conflicts())
         members, offers = _new_members(into, stores), _new_offers(into, stores)
         into.append([*members, *offers, *identity])
-        given, added = map(sum, zip(*(_copy_runs(store, into) for store in stores), strict=True))
+        attempts = _SiteAttempts(into)
+        copied = (_copy_runs(store, into, attempts) for store in stores)
+        given, added = map(sum, zip(*copied, strict=True))
         return Merged(added, given - added, tuple(into.conflicts()[n_conflicts:]))
 
 
@@ -182,14 +183,13 @@ def _new_offers(into: Store, stores: list[Store]) -> list[Event]:
     return [Offered(tuple(sorted(new, key=natural_sort_key)))] if new else []
 
 
-def _copy_runs(source: Store, into: Store) -> tuple[int, int]:
-    """Copy runs; return the number of runs in the source, and of those that were new."""
+def _copy_runs(source: Store, into: Store, attempts: "_SiteAttempts") -> tuple[int, int]:
+    """Copy runs; return the number of runs in the source, and of those that were new.
+
+    ``attempts``: those of the store ``into``.
+    """
     given = added = 0
-    attempts, runs, notes = (
-        _SiteAttempts(into),
-        _read_counting_runs(source),
-        _RunNotes(source, into),
-    )
+    runs, notes = _read_counting_runs(source), _RunNotes(source, into)
     while chunk := list(islice(runs, CHUNK)):
         events, conflicts = _compare(chunk, into, attempts)
         into.append([*events, *notes.of([e.run for e in events if isinstance(e, Imported)])])
@@ -227,17 +227,16 @@ class _RunNotes:
 
 
 class _SiteAttempts:
-    """Which runs of a store extend or replace which other runs."""
+    """Which runs of a store extend or replace which other runs, or count no more."""
 
     def __init__(self, store: Store) -> None:
-        jobs = [job for event in store.of_kind(Asked) for job in event.jobs if job.repetition]
+        ledger = replay_state(store._database, store.n_events).ledger
+        self.extends, self.superseded = ledger.extends, ledger.superseded
         replaced = store.of_kind(Superseded)
-        links = {event.key: event.extends for event in store.of_kind(Continued)}
-        self.extends = map_extensions(jobs) | links
-        self.superseded = {event.key for event in replaced}
         self._last = {event.key._replace(repetition=event.by) for event in replaced}
-        self.pairs = {key[:2] for key in (*(job.key for job in jobs), *self._last)}
-        """The pairs (algorithm, instance) with more than one attempt."""
+        again = (key for key in ledger.ever_requested if key.repetition)
+        self.pairs = {key[:2] for key in (*again, *self.superseded, *self._last)}
+        """The pairs (algorithm, instance) with more than one attempt, or one that counts no more."""
 
     def counting(self, events: Iterable[Told | Imported]) -> dict[int, Run]:
         """Return the runs of an algorithm on an instance that decisions use, by repetition number.
@@ -263,12 +262,9 @@ def _read_counting_runs(source: Store) -> Iterator[Run]:
     """Yield each run of a store that decisions use, once, with its number among repetitions."""
     attempts = _SiteAttempts(source)
     several: defaultdict[tuple[str, str], list[Told | Imported]] = defaultdict(list)
-    withdrawn_at = source.withdrawn()
-    for seq, event in enumerate(source.read(), 1):
+    for event in source.read():
         if isinstance(event, Told | Imported):
             pair = event.run.algorithm, event.run.instance
-            if seq < withdrawn_at.get(pair, 0):
-                continue
             if pair in attempts.pairs:
                 several[pair].append(event)
             else:
