@@ -57,3 +57,4 @@ def test_the_test_at_the_end_is_made_on_the_other_instances(question, n, kind):
     finish(race)
     assert race.ended == "resolved"
     assert race.verdict("b").kind == kind
+    assert race.status.counts.instances == len(race.runs.instances) == n - 1

@@ -28,7 +28,7 @@ from polarbear.store.rows import (
     decode_run_facts,
     describe_holder,
 )
-from racers import drive, race_of, restore
+from racers import drive, race_of, restore, solve
 
 
 @pytest.fixture(scope="module")
@@ -436,6 +436,23 @@ def test_repair_of_flipped_bits_gives_nothing_that_was_not_there(sound, race, tm
         for run in again.runs:
             assert np.array_equal(run.value, runs[key_of(run)].value)
         assert again.n_runs >= len(runs) - len(found.lost)
+
+
+def test_repair_leaves_out_who_had_left_though_a_run_came_later(tmp_path):
+    race = race_of(["good", "bad"], instances=["f0", "f1"], budget=Budget(batch=(1, 2)))
+    jobs = race.ask()
+    race.remove("bad")
+    for job in jobs:
+        race.tell(solve(job))
+    with open_store(tmp_path / "race.db") as store:
+        store.append(race.events)
+    asked = next(k for k, event in enumerate(race.events, 1) if isinstance(event, Asked))
+    change(tmp_path / "race.db", "DELETE FROM events WHERE seq = ?", asked)
+    repair_store(tmp_path / "race.db", tmp_path / "new.db")
+    with open_store(tmp_path / "new.db", read_only=True) as store:
+        repaired = restore(store.read())
+    assert repaired.pareto == ("good",)
+    assert {key_of(run) for run in repaired.runs} == {job.key for job in jobs}
 
 
 def test_repair_adds_those_whose_coming_is_lost(tmp_path):

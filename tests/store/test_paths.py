@@ -62,7 +62,7 @@ class Site:
     def __init__(self, path, overlap):
         question = ParetoSet(certainty=0.9)
         budget = Budget(batch=(1, 2), retries=1, runs=80, overlap=overlap)
-        self.path, self.told, self.left = path, [], False
+        self.path, self.told = path, []
         self.race = race_of(NAMES, instances=INSTANCES, question=question, budget=budget, seed=2)
         self.store()
 
@@ -138,7 +138,6 @@ class Paths(RuleBasedStateMachine):
         one = self.sites[site]
         if name in one.race.pareto and len(one.race.pareto) > 2:
             one.race.remove(name)
-            one.left = True
             one.store()
 
     @rule(site=SITES)
@@ -169,7 +168,7 @@ class Paths(RuleBasedStateMachine):
         copy, new = shutil.copy(one.path, self.fresh()), self.fresh()
         with open_store(copy, read_only=True) as store:
             events = list(store.read())
-        kinds = Told | Decided if one.left else Told | Decided | Asked
+        kinds = Told | Decided | Asked
         places = [k for k, event in enumerate(events, 1) if isinstance(event, kinds)]
         if not places:
             return

@@ -146,7 +146,7 @@ def _summarise_round(
     known = [*state.members.racing, *state.members.eliminated]
     pairs = len(state.setup.question.undecided(known, len(state.setup.times)))
     return (
-        len(state.pool.order) if posterior is None else posterior.instances,
+        state.pool.n_observed if posterior is None else posterior.instances,
         state.ledger.requested.runs,
         dominance,
         rival,

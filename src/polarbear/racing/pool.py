@@ -92,6 +92,11 @@ class Pool:
         """The number of instances used so far, without those that were withdrawn."""
         return len(self.order) - len(self.dropped & self.used.keys())
 
+    @property
+    def n_observed(self) -> int:
+        """The number of instances with runs that count or are under way."""
+        return sum(k not in self.dropped for k, own in self.observed_until.items() if own)
+
     def note_end(self) -> None:
         """Note that a decision was made with all instances used."""
         if self.ends[-1:] != [len(self.order)]:

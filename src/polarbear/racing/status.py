@@ -162,7 +162,7 @@ class RaceStatus:
             counts=Counts(
                 rounds=progress.n_rounds,
                 open_pairs=len(state.pairs.open),
-                instances=len(state.pool.order),
+                instances=state.pool.n_observed,
                 unused=state.left,
                 withdrawn=len(ledger.withdrawn),
                 since_decision=sum(run.status is not None for run in pending),

@@ -236,7 +236,7 @@ class _SiteAttempts:
         self._last = {event.key._replace(repetition=event.by) for event in replaced}
         again = (key for key in ledger.ever_requested if key.repetition)
         self.pairs = {key[:2] for key in (*again, *self.superseded, *self._last)}
-        """The pairs (algorithm, instance) with more than one attempt, or one that counts no more."""
+        """The pairs (algorithm, instance) with several attempts, or one that does not count."""
 
     def counting(self, events: Iterable[Told | Imported]) -> dict[int, Run]:
         """Return the runs of an algorithm on an instance that decisions use, by repetition number.

@@ -130,7 +130,7 @@ def _copy_events(
     """Append intact events to a new store; those after the first damage as far as possible."""
     lost: dict[int, str] = {}
     copied = kept = 0
-    present: set[str] = set()  # the algorithms that take part
+    present: dict[str, bool] = {}  # whether an algorithm takes part
     attempts = _Attempts()
     for low in range(1, last + 1, CHUNK):
         high = min(low + CHUNK - 1, last)
@@ -173,7 +173,7 @@ def _read_start(like: str | PathLike[str]) -> Started:
     return first
 
 
-def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Event]:
+def _convert(event: Event, present: dict[str, bool], attempts: "_Attempts") -> list[Event]:
     """Return the events to store in place of an event that follows the first damaged one."""
     links = attempts.links(event)
     attempts.note(event)
@@ -182,9 +182,9 @@ def _convert(event: Event, present: set[str], attempts: "_Attempts") -> list[Eve
             return []
         case Told(run) | Imported(run):
             added = [] if run.algorithm in present else [Added(run.algorithm)]
-            present.add(run.algorithm)
+            present.setdefault(run.algorithm, True)
             return [*added, *links, Imported(run)]
-        case Added(algorithm) if algorithm in present:
+        case Added(algorithm) if present.get(algorithm):
             return []  # its elimination was dropped, so it need not come back
     _update_present(event, present)
     return [event]
@@ -244,15 +244,15 @@ class _Attempts:
         return before.first if again else None
 
 
-def _update_present(event: Event, present: set[str]) -> None:
-    """Update the set of algorithms in the race by an event."""
+def _update_present(event: Event, present: dict[str, bool]) -> None:
+    """Update which algorithms take part in the race by an event."""
     match event:
         case Added(algorithm):
-            present.add(algorithm)
+            present[algorithm] = True
         case Removed(algorithm):
-            present.discard(algorithm)
+            present[algorithm] = False
         case Decided(decision=decision):
-            present.difference_update(one.algorithm for one in decision.eliminated)
+            present.update((one.algorithm, False) for one in decision.eliminated)
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
