@@ -107,6 +107,12 @@ def test_a_notebook_shows_how_everybody_stands():
     assert "<svg" in found._repr_html_()
 
 
+def test_a_run_that_crashed_at_once_was_used():
+    runs = pb.simulation.simulate_runs(np.array([[2.0, 0.0, 0.0]] * 5), 30, crashed=0.2, seed=3)
+    found = pb.replay(runs, seed=1)
+    assert found.used == found.spent.runs == found.full.runs
+
+
 def test_a_replay_with_missing_runs_uses_no_more_than_were_recorded():
     """What is not recorded is asked for, and is no recorded run that was used."""
     full = pb.simulation.simulate_runs(np.array([[0.1, 0.0]] * 3), 40)

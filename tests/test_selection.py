@@ -224,6 +224,8 @@ def test_what_lies_outside_of_the_grid_is_said():
         pb.errors.DataWarning, match="range 50 to 200 seconds is only known from 50 to 100"
     ):
         pb.select(rated(), pb.preferences.between(50, 200))
+    with pytest.warns(pb.errors.DataWarning, match="-90 to 1 seconds is only known from 1 sec"):
+        pb.select(rated(), pb.preferences.between(-90, rated().times[0]))
     pb.select(rated(), pb.preferences.between(50, 100.4))  # less than a hundredth of it
     with pytest.warns(pb.errors.DataWarning, match="50% of the stopping times lie outside"):
         pb.select(rated(), pb.preferences.distribution([50, 200]))

@@ -11,19 +11,19 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8149,
-    "readers": 5273,
+    "inference": 8215,
+    "readers": 5286,
     "racing": 3518,
     "data": 4052,
     "running": 3476,
     "plots": 2616,
     "cli": 2356,
     "store": 2265,
-    "selection": 1598,
+    "selection": 1602,
     "reporting": 1091,
     "design": 1058,
     "coordinator": 793,
-    "calibration": 567,
+    "calibration": 569,
     "live": 712,
     "priors": 422,
     "papers": 424,

@@ -203,7 +203,9 @@ def twin_chances(rankings, margin, width):
     one, other = rng.standard_exponential((2, 1001), np.float32)
     order = rng.random((n, 1001), np.float32)
     weights[0], one[0], other[0] = 1.0, 1.0, 1.0  # the data as they are
-    weights = weights[:, rankings.instance] * rankings.weight
+    # The weights sum to the effective number of instances.
+    own = np.array([rankings.weight[rankings.instance == i].sum() for i in range(7)])
+    weights = weights[:, rankings.instance] * rankings.weight * own.sum() / (own @ own)
     place = np.full((len(times), weights.shape[1], n), UNKNOWN)
     for c in range(weights.shape[1]):
         for e in range(rankings.offset[c], rankings.offset[c + 1]):
@@ -237,7 +239,7 @@ def twin_chances(rankings, margin, width):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_chances_are_those_of_a_literal_twin(seed):
-    """With ties, repetitions, weights, and runs that end early; few instances."""
+    """With ties, repetitions, weights, and runs that end early; on seven instances."""
     rng = np.random.default_rng(seed)
     runs = [
         pb.Run(

@@ -98,3 +98,18 @@ def test_levels_that_differ_between_logs_are_refused(tmp_path):
         pb.read(tmp_path)
     levels = pb.read(tmp_path, levels=True)
     assert pb.rank(levels, [0.9]).order("p", 0.9) == [[("B",), ("A",)]]
+
+
+def test_several_parquet_files_say_until_when_runs_were_observed(tmp_path):
+    """In a file of its own each run seemed to be observed until its last improvement."""
+    pandas = pytest.importorskip("pandas")
+    for name, times in (("a", [1, 2]), ("b", [1, 9]), ("c", [])):
+        table = {"instance": ["x"] * len(times), "time": times, "value": [3.0, 2.0][: len(times)]}
+        pandas.DataFrame(table).to_parquet(tmp_path / f"{name}.parquet")
+    paths = {"names": "{algorithm}.parquet", "direction": "minimize"}
+    with pytest.warns(DataWarning, match=r"c\.parquet has no rows"):
+        runs = pb.read(tmp_path, until=10, **paths)
+    assert runs.until.tolist() == [10, 10]
+    (tmp_path / "c.parquet").unlink()
+    with pytest.raises(pb.DataError, match=r"do not say until when .* pass until='last'"):
+        pb.read(tmp_path, **paths)

@@ -285,6 +285,8 @@ def calibrate(
         raise DataError(f"calibrate needs at least {MIN_POOL_INSTANCES} instances, got {pool}")
     if len(rankings.algorithms) < 2:
         raise DataError("calibrate needs at least 2 algorithms to compare, got 1")
+    if rankings.ties == "partial":
+        raise DataError("calibrate needs orders, not partial orders: rank by one indicator instead")
     drawn = pool if instances is None else instances
     for name, value in (("instances", drawn), ("replicates", replicates)):
         if not (isinstance(value, int | np.integer) and value >= 2):

@@ -75,6 +75,8 @@ def cross_fit(
         regressor = ensemble.RandomForestRegressor(
             TREES, min_samples_leaf=2, max_features=0.5, random_state=seed
         )
+    if rankings.ties == "partial":
+        raise DataError("cross_fit needs orders, not partial orders: rank by one indicator instead")
     columns = read_attributes(rankings, None, features)
     names, known = list(columns), np.stack(list(columns.values()), axis=1)
     fill = _choose_fill(known)

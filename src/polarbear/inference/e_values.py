@@ -19,6 +19,7 @@ times.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -216,6 +217,21 @@ def find_heaviest(rankings: Rankings) -> float:
     """
     totals = np.bincount(rankings.instance, rankings.weight, minlength=1)
     return max(1.0, float(totals.max()))
+
+
+def with_effective_weights(rankings: Rankings) -> Rankings:
+    """Return rankings whose weights sum to the effective number of instances (Kish, 1965).
+
+    An instance of weight 3 then counts like three others, and is not three times as certain.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.rank_costs(np.zeros((1, 3, 2)), weight=[3.0, 3.0, 3.0])
+    >>> with_effective_weights(rankings).weight
+    array([1., 1., 1.])
+    """
+    total = np.bincount(rankings.instance, rankings.weight)
+    factor = total.sum() / max(np.sum(total**2), 1e-300)
+    return replace(rankings, weight=rankings.weight * factor)
 
 
 def lead_bets(epsilon: float) -> tuple[Floats, Floats]:

@@ -155,6 +155,7 @@ def _describe(found: Findings, verdict: Verdict, code: int) -> str:
     word, doing = ("dominated", "dominating") if at_single_times else ("replaceable", "replacing")
     if verdict.kind == "dominated":
         dominators = [k for k in rivals.tolist() if found.is_replaced[k, code]]
+        dominators.sort(key=lambda k: found.algorithms[k] != verdict.rival)
         names = [found.algorithms[k] for k in dominators]
         when = f" {_format_times(found, 0, len(found.times) - 1)}" if at_single_times else ""
         also = f", and by {format_list(names[1:])}" if names[1:] else ""

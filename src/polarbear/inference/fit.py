@@ -25,7 +25,7 @@ from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import Argument, DataError, DataWarning, FitWarning, Text, warn
 from polarbear.inference.counted import count_posterior
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
-from polarbear.inference.e_values import count_outcomes
+from polarbear.inference.e_values import count_outcomes, with_effective_weights
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
 from polarbear.inference.model_check import MAX_CHECKED, find_contradiction
@@ -223,7 +223,10 @@ def _fit_rankings(
         raise DataError(f"need at least 2 algorithms to compare, got {n}")
     n_instances = np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))
     has_attributes = not (classes is None and features is None and scores is None)
-    ends, whole = rankings.count_ends(), rankings
+    ends = rankings.count_ends()
+    if method == "laplace" and _check_evidence(evidence) == "instances":
+        rankings = with_effective_weights(rankings)
+    whole = rankings
     if not has_attributes:
         rankings = _merge_if_large(rankings)
     groups = connected_groups(rankings)
@@ -239,7 +242,7 @@ def _fit_rankings(
             features,
             scores,
             alpha=prior.alpha,
-            evidence="rankings" if _check_evidence(evidence) == "rankings" else "instances",
+            evidence=_check_evidence(evidence),
             seed=seed,
             **options,
         )
@@ -257,14 +260,16 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    if can_count(whole):
+    if can_count(whole) and rankings.ties != "partial":  # whose positions are no places
         outcomes = count_outcomes(whole)
         by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
         by_duels = by_duels and posterior.evidence == "instances"
-        if rankings.behind_top is None and rankings.ties != "partial":  # else a tie says nothing
-            places = Places.of(whole) if by_duels else None
-            posterior = replace(posterior, decided=outcomes.share_decided(), places=places)
-        if n <= MAX_CHECKED and (contradiction := find_contradiction(outcomes, posterior)):
+        averaged = rankings.ties == "averaged"
+        if rankings.behind_top is None:  # else a tie says nothing
+            places, decided = Places.of(whole) if by_duels else None, outcomes.share_decided()
+            posterior = replace(posterior, decided=decided, averaged=averaged, places=places)
+        checked = n <= MAX_CHECKED and not averaged  # else a tie is half a win of the model
+        if checked and (contradiction := find_contradiction(outcomes, posterior)):
             if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
                 posterior = count_posterior(whole, posterior, seed)
             note = contradiction.describe(posterior.method)
@@ -320,7 +325,7 @@ def _reject_misplaced(function: str, options: Mapping[str, Any]) -> None:
             )
 
 
-def _check_evidence(evidence: str | None) -> str:
+def _check_evidence(evidence: Evidence | None) -> Evidence:
     """Return the unit of evidence, "instances" by default; DataError for an unknown unit."""
     if evidence not in (None, "instances", "rankings"):
         raise DataError("expected 'instances' or 'rankings'", evidence=evidence)

@@ -70,6 +70,11 @@ class InstancePosterior(FrozenRecord):
         Shapes (P, d) and (P,): where the instances in the data lie.
     information
         The mean information of an instance about one utility.
+    weight
+        Shape (P,): the weights of the instances in the data.
+    decided
+        Shape (1 + C, T, n (n - 1) / 2): the share of duels of a pair that do not tie, on all
+        instances and on those of each of C classes; None without ties.
     scores
         The scores by another method, if any.
     attributes
@@ -103,6 +108,8 @@ class InstancePosterior(FrozenRecord):
     phi: Floats
     residual: Floats
     information: float
+    weight: Floats
+    decided: Floats | None = None
     scores: Scores | None = None
     clock: str = "time"
     evidence: Evidence = "instances"
@@ -138,7 +145,9 @@ class InstancePosterior(FrozenRecord):
         known = None if self.scores is None else self.scores.at(columns, scores)
         utilities = self._draw(located, 0, known, np.random.default_rng(0))
         other = self.if_cut and self.if_cut.on(where, scores=scores, **attributes)
-        return self._to_posterior(utilities, round(self._informed_by(located.phi[0])), other)
+        names = columns.get(self.basis.names[0], []) if self.basis.names else []
+        informed = round(self._informed_by(located.phi[0]))
+        return self._to_posterior(utilities, informed, other, dict.fromkeys(names, 1.0))
 
     def population(self, weights: Mapping[str, float] | None = None) -> Posterior:
         """Return the posterior of a mix of classes, by default of the instances in the data.
@@ -164,7 +173,8 @@ class InstancePosterior(FrozenRecord):
         utilities = np.log(total)
         utilities -= utilities.mean(axis=2, keepdims=True)
         other = self.if_cut and self.if_cut.population(weights)
-        return replace(self._to_posterior(utilities, len(self.instances), other), wins=wins)
+        mixed = self._to_posterior(utilities, len(self.instances), other, weights)
+        return replace(mixed, wins=wins)
 
     def _choose_mix(self, weights: Mapping[str, float] | None) -> tuple[Located, Floats]:
         """Return where the instances of a mix lie, and their shares up to a factor.
@@ -174,13 +184,16 @@ class InstancePosterior(FrozenRecord):
         data = Located(self.phi, self.residual)
         has_classes = isinstance(self.basis, ClassBasis) and bool(self.basis.names)
         if weights is None and (self.scores is not None or not has_classes):
-            return data, np.ones(len(self.phi))
+            return data, self.weight
         if not has_classes:
             raise DataError("weights are those of classes, but this posterior has no classes")
-        counts = self.count_by_class()
+        class_of = self.attributes[self.basis.names[0]].tolist()
+        counts = dict.fromkeys(self.count_by_class(), 0.0)
+        for name, own in zip(class_of, self.weight.tolist(), strict=True):
+            counts[name] += own
         weights = counts if weights is None else {to_name(k): w for k, w in weights.items()}
         share = np.array(list(weights.values()), dtype=float)
-        if not (np.all(share >= 0) and share.sum() > 0):
+        if not (np.all((share >= 0) & (share < np.inf)) and share.sum() > 0):
             raise DataError("expected numbers that are not negative", weights=weights)
         if self.scores is None:
             return self.basis.locate({self.basis.names[0]: list(weights)}), share
@@ -189,8 +202,8 @@ class InstancePosterior(FrozenRecord):
             raise DataError(
                 f"no instance of class {format_list(new)} in the data, so its scores are not known"
             )
-        class_of = self.attributes[self.basis.names[0]].tolist()
-        return data, np.array([weights.get(name, 0.0) / counts[name] for name in class_of])
+        shares = [weights.get(name, 0.0) / max(counts[name], 1e-300) for name in class_of]
+        return data, self.weight * shares
 
     def predict(self, table: object) -> Predictions:
         """Return the probabilities of all algorithms on each instance of a table of attributes.
@@ -435,9 +448,24 @@ class InstancePosterior(FrozenRecord):
             utilities += self.slope[rows][:, :, None] * scores.astype(np.float32)
         return utilities
 
+    def _share_decided(self, weights: Mapping[str, float] | None) -> Floats | None:
+        """Return the share of duels (T, pairs) that do not tie on a mix of classes."""
+        if self.decided is None or not isinstance(self.basis, ClassBasis):
+            return None if self.decided is None else self.decided[0]
+        mix = {to_name(name): own for name, own in (weights or {}).items()}
+        shares = [mix.get(name, 0.0) for name in self.basis.classes]
+        if not sum(shares):  # no class is named, or only new ones
+            return self.decided[0]
+        return np.average(self.decided[1:], axis=0, weights=shares)
+
     def _to_posterior(
-        self, utilities: Singles, instances: int, if_cut: Posterior | None
+        self,
+        utilities: Singles,
+        instances: int,
+        if_cut: Posterior | None,
+        weights: Mapping[str, float] | None,
     ) -> Posterior:
+        """Return the posterior of a mix of classes, by draws of its utilities (D, T, n)."""
         return Posterior(
             self.algorithms,
             self.times,
@@ -452,6 +480,7 @@ class InstancePosterior(FrozenRecord):
             instances=instances,
             ends=self.ends,
             if_cut=if_cut,
+            decided=self._share_decided(weights),
         )
 
     def __str__(self) -> str:

@@ -104,6 +104,8 @@ class Posterior(FrozenRecord):
         not on a mix of instances (:meth:`InstancePosterior.population`).
     decided
         Shape (T, n (n - 1) / 2): the share of duels of a pair that do not tie; None without ties.
+    averaged
+        Whether a tie is half a win in the ratings (``ties="averaged"``).
     places
         The places of all algorithms on each instance, if the probabilities of verdicts are counted
         from their duels, as in races. None if they follow from the model, as with temporal priors.
@@ -147,6 +149,7 @@ class Posterior(FrozenRecord):
     curves: Singles | None = None
     wins: Singles | None = None
     decided: Floats | None = None
+    averaged: bool = False
     places: Places | None = None
 
     @cached_property
@@ -564,9 +567,15 @@ class Posterior(FrozenRecord):
     def _find_chances(self, margin: float, width: float) -> Chances:
         if self.places is not None:
             return count_chances(self.algorithms, self.times, self.places, margin, width)
-        curves = self.utilities if self.wins is None else None  # they take long
         return find_chances_of_curves(
-            self.algorithms, self.times, curves, self.wins, self.decided, margin, width
+            self.algorithms,
+            self.times,
+            self.utilities if self.wins is None else None,  # they take long
+            self.wins,
+            self.decided,
+            margin,
+            width,
+            averaged=self.averaged,
         )
 
     def _find_replaced(self, certainty: float, margin: float, width: float) -> NDArray[np.bool_]:

@@ -30,6 +30,7 @@ HEADER_TYPES: Mapping[str, type] = {
     "method": str,
     "chains": int,
     "independent": bool,
+    "averaged": bool,
     "evidence": str,
     "instances": int,
 }

@@ -30,7 +30,13 @@ from polarbear.data.frozen import FrozenRecord
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
 from polarbear.inference.dominance import MAX_CELLS, Bools, Floats, eliminate
-from polarbear.inference.e_values import find_heaviest, lead_bets, log_mixture, score_bets
+from polarbear.inference.e_values import (
+    find_heaviest,
+    lead_bets,
+    log_mixture,
+    score_bets,
+    with_effective_weights,
+)
 from polarbear.inference.verdicts import Verdict, pick_dominator
 from polarbear.priors.base import scale_times
 
@@ -84,7 +90,7 @@ class Places(FrozenRecord):
     def are_possible(self) -> bool:
         """Return whether each number is one that a place, an instance or a weight can be."""
         _, compared, n = self.position.shape
-        ranges = (self.position, UNKNOWN, n), (self.instance, 0, compared), (self.weight, 0, 1e9)
+        ranges = (self.position, UNKNOWN, n), (self.instance, 0, compared), (self.weight, 0, np.inf)
         return all(np.all((low <= x) & (x < high)) for x, low, high in ranges)
 
     @classmethod
@@ -232,7 +238,8 @@ def find_chances(rankings: Rankings, margin: float = 0.1, width: float = 0.1) ->
     >>> find_chances(pb.simulation.simulate_rankings(truth, 200)).worth_running.round(2)
     array([1., 1., 0.])
     """
-    return count_chances(rankings.algorithms, rankings.times, Places.of(rankings), margin, width)
+    places = Places.of(with_effective_weights(rankings))
+    return count_chances(rankings.algorithms, rankings.times, places, margin, width)
 
 
 def count_chances(
@@ -298,13 +305,16 @@ def find_chances_of_curves(
     decided: Floats | None = None,
     margin: float = 0.1,
     width: float = 0.1,
+    *,
+    averaged: bool = False,
 ) -> Chances:
     """Return the probabilities of the claims of this module, by draws of win probabilities.
 
     They follow from the utilities ``curves`` (draws, times, n), or they are ``wins`` (draws, times,
     pairs). A model of rankings says nothing of ties, so the share of duels that are ``decided``
-    (times, pairs) is that of the data, by default all. Draws of ``wins`` are counted from resampled
-    instances, so their noise counts once, as in :func:`count_chances`.
+    (times, pairs) is that of the data, by default all. If ties were ``averaged``, they are halves
+    in the probabilities already. Draws of ``wins`` are counted from resampled instances, so their
+    noise counts once, as in :func:`count_chances`.
     """
     stretches, n_times = find_stretches(times, width), len(times)
     first, second = np.triu_indices(len(algorithms), 1)
@@ -328,7 +338,7 @@ def find_chances_of_curves(
         else:
             won = laid[low : low + step]
         known = decided[:, low : low + step].T.astype(won.dtype)
-        lead = (2 * won - 1) * known[:, :, None]
+        lead = (2 * won - 1) * (1 if averaged else known[:, :, None])
         for t in range(1, n_times):
             lead[:, t] += lead[:, t - 1]
         sums = [0.0, *lead.swapaxes(0, 1)]  # before each time

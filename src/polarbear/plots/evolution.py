@@ -54,8 +54,9 @@ class Evolution(FrozenRecord):
     instances, runs
         Shape (R,): the number of instances behind the decision, and of runs requested so far.
     dominance
-        Shape (R, n): the highest probability that another algorithm is ahead at all times; nan
-        for algorithms that were not racing, or if the round was not fitted again.
+        Shape (R, n): the highest probability that another algorithm replaces it or, if posteriors
+        decide, is ahead at all times; nan for algorithms that were not racing, or if the round was
+        not fitted again.
     rival
         Shape (R, n): the index in the cast of that other algorithm; -1 if there is none.
     certainty

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from polarbear._text import format_count, format_list
 from polarbear.data.columns import Columns
 from polarbear.data.long_table import find_repetition_column
@@ -165,7 +167,7 @@ def read_long_parquet(
     **parts: Any,
 ) -> Runs:
     """Read Parquet files with a row for each observation of a run."""
-    naming, read = Columns(**parts), []
+    naming, read, states_ends = Columns(**parts), [], []
     aliases = _normalise_aliases(columns)
     for name, table, fields in open_parquet_files(source, names):
         with prefix_errors(name):
@@ -183,10 +185,22 @@ def read_long_parquet(
                 raise RefusedIncomplete(
                     join_texts("; ", [why, *gaps] if why else gaps), {**arguments, **more}
                 )
+            states_ends.append(naming.until is not None or "until" in table.names)
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
-    if len(read) > 1 and parts.get("until") == "instance":
-        raise DataError("until='instance' is of one Parquet file: join these into one")
-    return read[0] if len(read) == 1 else Runs.concat(read)
+            if not len(read[-1]):
+                warn(f"{name} has no rows: nothing says which run it is")
+    runs = read[0] if len(read) == 1 else Runs.concat(read)
+    longest = np.zeros(len(runs.instances))
+    np.maximum.at(longest, runs.instance, runs.until)
+    differ = not all(states_ends) and np.any(runs.until < longest[runs.instance])
+    if len(read) > 1 and (parts.get("until") == "instance" or differ):
+        raise DataError(
+            "several Parquet files do not say until when each run was observed: if it is the last "
+            "row of the run, pass ",
+            Argument("until", "last"),
+            "; or give a time, or join the files into one",
+        )
+    return runs
 
 
 class CsvTable(NamedTuple):

@@ -253,16 +253,20 @@ def value_of_selection(
                 yield np.stack([evaluate_curves(wanted.function, one) for one in curves], axis=1)
 
     values = np.stack(list(iterate_values()))  # (instances, draws, algorithms)
-    mean = values.mean(axis=1)
-    single, chosen = int(np.argmax(mean.mean(axis=0))), mean.argmax(axis=1)
+    mean, weight = (
+        values.mean(axis=1),
+        posterior.weight if columns is None else np.ones(len(values)),
+    )
+    weight = weight / weight.sum()
+    single, chosen = int(np.argmax(weight @ mean)), mean.argmax(axis=1)
     selected = np.take_along_axis(values, chosen[:, None, None], axis=2)[..., 0]
-    gain = (selected - values[..., single]).mean(axis=0)  # (draws,)
+    gain = weight @ (selected - values[..., single])  # (draws,)
     low, high = np.quantile(gain, [0.025, 0.975])
     return SelectionValue(
         single=posterior.algorithms[single],
-        single_value=float(mean[:, single].mean()),
-        selected_value=float(selected.mean()),
+        single_value=float(weight @ mean[:, single]),
+        selected_value=float((weight @ selected).mean()),
         gain=float(gain.mean()),
         interval=(float(low), float(high)),
-        share=float(np.mean(chosen != single)),
+        share=float(weight @ (chosen != single)),
     )

@@ -131,7 +131,7 @@ def between(
             raise _outside_grid_error(
                 f"the range {format_range(*asked, clock)}", times, clock, *asked
             )
-        unknown = 1 - (high - low) / (asked[1] - asked[0]) if high > low else 0.0
+        unknown = 1 - (high - low) / (asked[1] - asked[0]) if asked[1] > asked[0] else 0.0
         if unknown > MAX_SILENT_SHARE:
             warn(
                 f"the range {format_range(*asked, clock)} is only known from "

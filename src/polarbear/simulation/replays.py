@@ -54,7 +54,7 @@ class Replay(Race):
     @property
     def used(self) -> int:
         """The number of recorded runs that the race used; a run and its extensions count once."""
-        return int(np.count_nonzero(self.runs.until > 0))
+        return int(np.count_nonzero((self.runs.until > 0) | ~self.runs.cut))
 
     def __str__(self) -> str:
         runs = self.runs

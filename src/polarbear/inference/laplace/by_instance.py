@@ -21,6 +21,7 @@ from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.table import to_table
 from polarbear.errors import DataError
+from polarbear.inference.e_values import count_outcomes
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.cluster_robust import (
     autocorrelation_root,
@@ -41,6 +42,7 @@ from polarbear.inference.plackett_luce.unit_likelihood import (
     build_unit_likelihoods,
 )
 from polarbear.inference.posterior import Evidence
+from polarbear.inference.replacing import can_count
 from polarbear.inference.scores import Scores
 from polarbear.inference.threads import one_thread
 from polarbear.priors.base import helmert_basis
@@ -318,6 +320,8 @@ def _draw_posterior(
         top = own[int(np.argmax(weight))]
         curvature = top.model.likelihood.derivatives(top.model.utilities(top.mode))[1]
         information += float(np.trace(curvature.sum(axis=0))) / (n - 1) / n_times
+    weight = np.zeros(len(rankings.instances))
+    np.add.at(weight, rankings.instance, rankings.weight)
     return InstancePosterior(
         algorithms=rankings.algorithms,
         times=rankings.times,
@@ -329,8 +333,23 @@ def _draw_posterior(
         phi=located.phi,
         residual=located.residual,
         information=information / max(1, len(rankings.instances)),
+        weight=weight,
+        decided=_share_decided(rankings, basis, columns),
         scores=scores,
         clock=rankings.clock,
         evidence=evidence,
         attributes=columns,
     )
+
+
+def _share_decided(rankings: Rankings, basis: Basis, columns: InstanceData) -> Floats | None:
+    """Return the share of duels that do not tie, on all instances and on those of each class."""
+    if not can_count(rankings) or rankings.behind_top is not None:
+        return None
+    class_of = columns[basis.names[0]] if isinstance(basis, ClassBasis) and basis.names else []
+    classes = [np.flatnonzero(class_of == name) for name in getattr(basis, "classes", ())]
+    parts = [rankings, *map(rankings.take, classes)]
+    shares = [count_outcomes(one).share_decided() for one in parts]
+    if shares[0] is None:
+        return None
+    return np.stack([np.ones_like(shares[0]) if one is None else one for one in shares])

@@ -68,7 +68,7 @@ function drawDominance(race, width) {
     shortened(model.algorithms[code], 20))));
   return html("figure", {},
     html("figcaption", {}, html("strong", {}, "Probability of being replaceable. "),
-      "The highest probability that another algorithm is ahead at all times. ",
+      "The highest probability that another algorithm replaces it. ",
       html("span", { class: "soft" }, "× eliminated, ◆ certainly worth running. The axis is stretched above 90 %.")),
     svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Dominance over ${plural(rounds, "round")}` },
       ticks.flat(), svg("line", { class: "limit", x1: 52, x2: width - right, y1: y(model.certainty), y2: y(model.certainty) }),
