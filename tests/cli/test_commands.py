@@ -188,7 +188,7 @@ def test_the_example_is_analysed(capsys):
     assert main(["analyse", "--example"]) == 0
     said = capsys.readouterr().out
     assert "720 runs: 6 algorithms on 120 instances" in said
-    assert "random search is replaceable by L-BFGS-B (> 99 %)" in said
+    assert "random search is replaceable by CMA-ES (> 99 %)" in said
     assert "Run CMA-ES or L-BFGS-B: it is close" in said
 
 
@@ -204,7 +204,7 @@ def test_from_an_installed_package_to_an_opened_report_takes_seconds(tmp_path):
     if browsers.why_not():
         pytest.skip(browsers.why_not())
     with browsers.opened() as browser, browsers.Visit(browser, page.as_uri()) as visit:
-        assert "random search is replaceable by L-BFGS-B" in visit.page.inner_text("body")
+        assert "random search is replaceable by CMA-ES" in visit.page.inner_text("body")
         assert visit.errors == []
 
 

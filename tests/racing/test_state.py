@@ -292,9 +292,9 @@ def test_requests_are_charged_until_their_horizon_and_corrected():
     ledger.request(RunId("a", "x", 0), 2.0)
     ledger.request(RunId("a", "y", 0), 3.0)
     ledger.request(RunId("b", "x", 0), 4.0)
-    ledger.corrected = -1.5
+    ledger.correct("a", -1.5)
     assert ledger.requested == Spent(3, 7.5)
-    assert ledger.requested_by == {"a": Spent(2, 5.0), "b": Spent(1, 4.0)}
+    assert ledger.requested_by == {"a": Spent(2, 3.5), "b": Spent(1, 4.0)}
     assert ledger.spent == Spent(0, 0.0)
     assert Spent().plus(2.0) == Spent(1, 2.0)
     assert Spent(1, 2.0).plus(0.5, runs=4) == Spent(5, 2.5)

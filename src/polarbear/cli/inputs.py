@@ -186,7 +186,8 @@ def choose_times(runs: "polarbear.Runs", arguments: argparse.Namespace) -> Any:
     if isinstance(arguments.times, tuple):
         first = arguments.start or 0.0
         last = float("inf") if arguments.stop is None else arguments.stop
-        times = [time for time in arguments.times if first <= time <= last]
+        given = polarbear.grid.check_times(arguments.times).tolist()
+        times = [time for time in given if first <= time <= last]
         if not times:
             raise DataError(f"none of --times is between --from {first:g} and --to {last:g}")
         return times

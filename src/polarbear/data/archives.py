@@ -25,6 +25,7 @@ from polarbear.data import grid
 from polarbear.data.columns import Columns
 from polarbear.data.frozen import FrozenRecord
 from polarbear.data.long_table import read_points
+from polarbear.data.names import to_name
 from polarbear.data.partial_rankings import PartialRankings
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import form_comparisons
@@ -135,7 +136,10 @@ class Archives(FrozenRecord):
         index = {
             (runs.algorithms[a], runs.instances[i], int(k)): r for r, (a, i, k) in enumerate(keys)
         }
-        found = [index[one.algorithm, one.instance, int(one.repetition)] for one in listed]
+        found = [
+            index[to_name(one.algorithm), to_name(one.instance), int(one.repetition)]
+            for one in listed
+        ]
         times = [np.asarray(one.time, dtype=np.float64) for one in listed]
         values = [np.asarray(one.value, np.float64).reshape(-1, len(names)) for one in listed]
         run = np.repeat(found, [len(time) for time in times])

@@ -29,7 +29,8 @@ class FrozenRecord:
 
 def _is_equal(mine: Any, theirs: Any) -> bool:
     if isinstance(mine, np.ndarray):
-        return np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
+        has_nan = mine.dtype.kind == np.asarray(theirs).dtype.kind == "f"
+        return np.array_equal(mine, theirs, equal_nan=has_nan)
     if isinstance(mine, Mapping):
         return mine.keys() == theirs.keys() and all(_is_equal(mine[k], theirs[k]) for k in mine)
     return mine == theirs

@@ -34,7 +34,7 @@ def linear(start: float, stop: float, n: int = 50) -> NDArray[np.float64]:
     >>> linear(10, 50, 5)
     array([10., 20., 30., 40., 50.])
     """
-    return check_times(np.linspace(start, stop, n))
+    return check_times(np.linspace(start, stop, _check_number(n)))
 
 
 def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArray[np.float64]:
@@ -53,7 +53,7 @@ def log(start: float, stop: float, n: int = 50, *, whole: bool = False) -> NDArr
         raise DataError(
             f"the grid would end at {stop:g}, before its start at {start:g}: choose a later end"
         )
-    times = np.geomspace(start, stop, n)
+    times = np.geomspace(start, stop, _check_number(n))
     return check_times(np.unique(np.maximum(np.round(times), 1.0)) if whole else times)
 
 
@@ -107,7 +107,7 @@ def from_runs(
         return check_times(end)
     if end / ((first if start is None else begin) or first_positive) >= 100:
         return log(begin, end, n, whole=whole)
-    times = np.linspace(begin, end, n)
+    times = np.linspace(begin, end, _check_number(n))
     return check_times(np.unique(np.round(times) if whole else times))
 
 
@@ -212,6 +212,13 @@ def _find_few_distinct(times: NDArray[np.float64]) -> NDArray[np.float64] | None
         if len(distinct) > MAX_RECORDED_TIMES:
             return None
     return distinct
+
+
+def _check_number(n: object) -> int:
+    """Return a number of times; raise ``DataError`` if it is none."""
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise DataError("expected a number of times of at least 1", n=n)
+    return int(n)
 
 
 def check_times(times: ArrayLike) -> NDArray[np.float64]:

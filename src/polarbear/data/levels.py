@@ -213,6 +213,8 @@ class WithLevels(WithInstanceData):
         """
         mine: Any = self
         kept = ~is_violation(mine.cost)
+        if not mine.best_so_far:  # an earlier value counts no more
+            return replace(mine, value=np.where(kept, mine.value, mine.worst))
         return mine._keep_rows(kept)
 
     def level(self, name: str) -> Self:

@@ -56,10 +56,12 @@ class PartialRankings(Rankings):
         Algorithms of different layers need not be ordered.
         """
         (wanted,) = find_indices([instance], self.instances, "instance")
-        ahead = self.ahead()[self._find_time(time)]
+        at = self._find_time(time)
+        ahead = self.ahead()[at]
         rankings: list[list[tuple[str, ...]]] = []
         for c in np.flatnonzero(self.instance == wanted):
-            rest = self.algorithm[self.offset[c] : self.offset[c + 1]].tolist()
+            own = slice(self.offset[c], self.offset[c + 1])
+            rest = self.algorithm[own][self.position[at, own] != UNKNOWN].tolist()
             layers: list[tuple[str, ...]] = []
             while rest:
                 layer = [b for b in rest if not ahead[c][rest, b].any()]
@@ -69,11 +71,20 @@ class PartialRankings(Rankings):
         return rankings
 
     def win_rate(self, a: str, b: str) -> NDArray[np.float64]:
-        """Return the share of comparisons in which ``a`` is ahead; half of those without order."""
+        """Return the share of comparisons in which ``a`` is ahead; half of those without order.
+
+        ``nan`` at times at which no comparison has both.
+        """
         first, second = find_indices([a, b], self.algorithms, "algorithm")
-        ahead = self.ahead()
+        ahead, known = self.ahead(), self.position != UNKNOWN
         won, lost = ahead[:, :, first, second], ahead[:, :, second, first]
-        return (0.5 + 0.5 * (won.astype(float) - lost)) @ (self.weight / self.weight.sum())
+        starts = self.offset[:-1]
+        has = [
+            np.add.reduceat(known & (self.algorithm == k), starts, axis=1) for k in (first, second)
+        ]
+        weight = self.weight * (has[0] & has[1])
+        with np.errstate(invalid="ignore"):
+            return (weight * (0.5 + 0.5 * (won.astype(float) - lost))).sum(1) / weight.sum(1)
 
     def among(self, algorithms: Collection[str]) -> NoReturn:
         """Raise ``DataError``: filter the archives instead."""

@@ -187,7 +187,9 @@ class Rankings(WithInstanceData):
         >>> rank(runs).take([1, 1]).instances
         ('y', 'y (2)')
         """
-        chosen = np.asarray(instances, dtype=np.intp)
+        picked = np.asarray(instances)
+        picked = picked if picked.dtype == bool else picked.astype(np.intp)
+        chosen = np.arange(len(self.instances))[picked]
         order = np.argsort(self.instance, kind="stable")
         first = np.searchsorted(self.instance[order], chosen)
         n_comparisons = np.searchsorted(self.instance[order], chosen, side="right") - first
@@ -369,6 +371,10 @@ def _check_joinable(first: Rankings, second: Rankings) -> None:
         raise DataError(
             f"cannot join rankings at different times, {grids[0]} and {grids[1]}: pass the same "
             "times to both calls, rank(runs, times)"
+        )
+    if first.ties == "partial" and first.algorithms != second.algorithms:
+        raise DataError(
+            "cannot join partial orders of different algorithms: join the archives"
         )
     for what in ("clock", "ties", "order_by"):
         mine, theirs = getattr(first, what), getattr(second, what)

@@ -25,7 +25,7 @@ from polarbear.data.levels import Levels, WithLevels, encode_records, join_level
 from polarbear.data.long_table import (
     read_long_table,
 )
-from polarbear.data.names import Codes, find_indices, renumber_names
+from polarbear.data.names import Codes, find_indices, renumber_names, to_name
 from polarbear.data.records import RunColumns, describe_incomplete, encode_names, to_run_columns
 from polarbear.data.run import (
     NO_DIRECTION,
@@ -129,6 +129,7 @@ class Runs(WithLevels):
     best_so_far: bool = True
     levels: Levels | None = None
     stated_order: str = ""
+    ends_decided: bool = False  # as in runs of which these are a part
 
     # Making
 
@@ -270,6 +271,7 @@ class Runs(WithLevels):
         if parts[0].levels is not None:
             values, levels = join_levels([(cast(Levels, p.levels), p.value) for p in parts])
         starts = np.cumsum([0, *(len(part) for part in parts)])
+        decided = any(part.ends_decided for part in parts)
         columns = RunColumns(
             algorithm=encode_names(
                 part.algorithms[code] for part in parts for code in part.algorithm
@@ -277,7 +279,7 @@ class Runs(WithLevels):
             instance=encode_names(part.instances[code] for part in parts for code in part.instance),
             repetition=np.concatenate([part.repetition for part in parts]),
             until=np.concatenate([part.until for part in parts]),
-            status=np.concatenate([part.status for part in parts]),
+            status=np.concatenate([part.ended if decided else part.status for part in parts]),
             run_of_row=np.concatenate(
                 [part._run_of_row() + start for part, start in zip(parts, starts, strict=False)]
             ),
@@ -286,7 +288,7 @@ class Runs(WithLevels):
         )
         best_so_far = parts[0].best_so_far
         runs = cls._assemble(columns, directions.pop(), clocks.pop(), best_so_far)
-        runs = runs._with_data_of(parts)._with_levels(levels)
+        runs = replace(runs._with_data_of(parts)._with_levels(levels), ends_decided=decided)
         if all(part.bounds is None for part in parts):
             return runs
         bounds = [part._without_values() if part.bounds is None else part.bounds for part in parts]
@@ -340,7 +342,9 @@ class Runs(WithLevels):
         if not isinstance(other, Runs):
             return NotImplemented
         # What counts is how runs ended, not whether their source or the data say it.
-        mine, theirs = (replace(runs, status=runs.ended) for runs in (self, other))
+        mine, theirs = (
+            replace(runs, status=runs.ended, ends_decided=True) for runs in (self, other)
+        )
         return super(Runs, mine).__eq__(theirs)
 
     __hash__ = None  # type: ignore[assignment]
@@ -394,6 +398,8 @@ class Runs(WithLevels):
           unstated    2 of 3 runs of b end before the others, and nothing says why: read as
                       finished; say ended='finished' or ended='cut'
         """
+        if self.ends_decided:
+            return self.status
         return decide_ends(self.status, self.until, self.algorithm, self.instance)
 
     @property
@@ -413,12 +419,16 @@ class Runs(WithLevels):
         >>> runs.with_portfolio(["a", "b"]).algorithms
         ('a', 'a + b', 'b')
         """
+        members = [*map(to_name, members)]
+        if not members:
+            raise DataError("expected at least one algorithm", members=members)
         find_indices(members, self.algorithms, "algorithm")
         name = " + ".join(members) if name is None else name
         if name in self.algorithms:
             raise DataError(f"name={name!r} is an algorithm of these runs already: pass another")
-        if self.levels is not None or not self.best_so_far:
-            raise DataError("a portfolio needs runs with one value, whose best so far counts")
+        if self.levels is not None:
+            raise DataError("a portfolio needs runs with one value")
+        check_best_so_far(self, "a portfolio")
         joined = [
             join_side_by_side([own[who] for who in members], name, self.direction)._replace(
                 repetition=repetition
@@ -509,8 +519,7 @@ class Runs(WithLevels):
         runs = runs._with_data_of([self])._with_levels(self.levels)
         if self.bounds is not None:
             runs = replace(runs, bounds=self.bounds.filter(where=keep))
-        runs.__dict__["ended"] = columns.status  # also where nothing says it: as read of all runs
-        return runs
+        return replace(runs, ends_decided=True)
 
     def count_statuses(self) -> dict[str, int]:
         """Return the number of runs that ended in each way, the most frequent first.
@@ -605,6 +614,8 @@ class Runs(WithLevels):
             about |= {"direction": self.levels.directions, "value": self.levels.names}
         if not self.best_so_far:
             about["best_so_far"] = False
+        if self.ends_decided:
+            about["ends_decided"] = True
         if self.stated_order:
             about["stated_order"] = self.stated_order
         if self.instance_data:
@@ -654,7 +665,8 @@ class Runs(WithLevels):
             raise DataError(NO_DIRECTION)
         clock = clock or str(file.metadata.get("clock", "time"))
         runs = cls.from_table(file, Columns(**columns), direction=direction, clock=clock)
-        runs = replace(runs, stated_order=str(file.metadata.get("stated_order", "")))
+        order, decided = map(file.metadata.get, ("stated_order", "ends_decided"))
+        runs = replace(runs, stated_order=str(order or ""), ends_decided=bool(decided))
         data = file.metadata.get("instance_data")
         return runs.with_instance_data(data) if isinstance(data, dict) else runs
 
@@ -769,3 +781,9 @@ def check_runs(data: object, verb: str) -> None:
     if isinstance(data, Mapping) or hasattr(data, "columns"):
         how = "make them with Runs.from_frame(frame, direction='minimize')"
     raise DataError(f"{verb} takes Runs, not {type(data).__name__}: {how}")
+
+
+def check_best_so_far(runs: Runs, verb: str) -> None:
+    """Raise ``DataError`` if the latest values of runs count, and not the best so far."""
+    if not runs.best_so_far:
+        raise DataError(f"{verb} needs runs whose best value so far counts, not their latest one")

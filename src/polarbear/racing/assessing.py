@@ -62,6 +62,8 @@ def assess(
     names, at = rankings.algorithms, tuple(rankings.times.tolist())
     if len(names) < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {len(names)}")
+    if (why := question.find_obstacle(names, ())) is not None:
+        raise DataError(why)
     question = question.at(at, rankings.clock)
     view = _view_of(rankings, question)
     fits = question.posterior_for in ("choice", "decision")
@@ -144,10 +146,12 @@ def assess_classes(
     easy: a1 is worth running (> 99 %): a2 is replaceable by a1 (> 99 %)
     hard: a1 is replaceable by a2 (> 99 %): a2 is worth running (> 99 %)
     """
-    rankings = data if isinstance(data, Rankings) else rank(data, times)
+    options = check_question(question).model.rank_options()
+    rankings = data if isinstance(data, Rankings) else rank(data, times, **options)
     if isinstance(classes, str):
         values = find_attribute(rankings.instance_data, classes).tolist()
-        classes = dict(zip(rankings.instances, map(to_name, values), strict=True))
+        classes = dict(zip(rankings.instances, values, strict=True))
+    classes = {to_name(instance): to_name(own) for instance, own in classes.items()}
     named = {classes[k] for k in rankings.instances if k in classes} - {""}  # "" is a missing value
     names = sorted(named, key=natural_sort_key)
     rows = {

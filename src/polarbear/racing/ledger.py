@@ -152,7 +152,6 @@ class Ledger:
     reasons: Reasons = field(default_factory=dict)  # why runs failed, by algorithm
     spent_by: dict[str, Spent] = field(default_factory=dict)  # requested runs that arrived
     requested_by: dict[str, Spent] = field(default_factory=dict)  # on which limits are set
-    corrected: float = 0.0  # how much longer runs took than they were charged for
     ever_requested: RunIdSet = field(default_factory=RunIdSet)  # including cancelled runs
     extends: dict[RunId, int] = field(default_factory=dict)  # the repetition that a run extends
     superseded: RunIdSet = field(default_factory=RunIdSet)  # retried after a failure, or cancelled
@@ -165,10 +164,14 @@ class Ledger:
         spent = self.requested_by.get(key.algorithm, _NOTHING)
         self.requested_by[key.algorithm] = spent.plus(cost)
 
+    def correct(self, algorithm: str, time: float) -> None:
+        """Charge a run for how much longer than planned it took."""
+        self.requested_by[algorithm] = self.requested_by[algorithm].plus(time, runs=0)
+
     @property
     def requested(self) -> Spent:
         """All requested runs, on which limits are set."""
-        return Spent.total(self.requested_by).plus(self.corrected, runs=0)
+        return Spent.total(self.requested_by)
 
     @property
     def spent(self) -> Spent:

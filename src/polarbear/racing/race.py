@@ -26,7 +26,7 @@ from polarbear.data import grid
 from polarbear.data.names import check_name, check_names, natural_sort_key, suggest_name, to_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.run import Direction, Run, Status, normalise_run, sign_of
-from polarbear.data.runs import Runs
+from polarbear.data.runs import Runs, check_best_so_far
 from polarbear.errors import DataError, FitWarning, warn
 from polarbear.inference.fit import connected_groups
 from polarbear.inference.fit import fit as default_fit
@@ -325,10 +325,12 @@ class Race:
 
         They cost nothing, and their instances count as used.
         """
-        if not isinstance(runs, Runs) or runs.direction != self._state.setup.direction:
-            raise DataError(
-                f"expected Runs with direction={self._state.setup.direction!r}, which the race has"
-            )
+        direction, clock = self._state.setup.direction, self._state.setup.clock
+        if not isinstance(runs, Runs) or runs.direction != direction:
+            raise DataError(f"expected Runs with direction={direction!r}, which the race has")
+        if runs.levels is not None or len({runs.clock, clock, "time"}) > 2:
+            raise DataError(f"expected Runs with one value and clock={clock!r}, which the race has")
+        check_best_so_far(runs, "a race")
         for name in runs.algorithms:
             self._find_algorithm(name)
         for run in map(normalise_run, runs):

@@ -374,7 +374,7 @@ def _request(state: State, job: Job, round_: int) -> None:
         failed = pending.pop(retried)
         before = failed.before
         state.ledger.superseded.add(retried)
-        state.ledger.corrected += (failed.until or 0.0) - failed.horizon
+        state.ledger.correct(key.algorithm, (failed.until or 0.0) - failed.horizon)
     state.progress.wanted[key] = job
     state.ledger.request(key, job.horizon - state.charged_from(job.extends, before))
     pending[key] = PendingRun(job.horizon, before)
@@ -403,7 +403,7 @@ def _settle(state: State, key: RunId, run: PendingRun) -> None:
         raise ValueError(
             "this round cannot be decided: some of its runs have not arrived; pass them to tell()"
         )
-    state.ledger.corrected += run.until - run.horizon
+    state.ledger.correct(key.algorithm, run.until - run.horizon)
     success = run.has_value and not run.failed
     first_batch = state.setup.budget.batch[0]
     state.members.count_run(key.algorithm, first_batch, failed=run.failed, success=success)

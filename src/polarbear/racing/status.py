@@ -234,7 +234,8 @@ class RaceStatus:
     def is_about_set(self) -> bool:
         """Whether the question is about the Pareto set, and not about a choice or a baseline."""
         of_set = {"member", "equivalent", "dominated", "undecided", "removed"}
-        return not self.chosen and of_set.issuperset(one.kind for one in self.verdicts)
+        is_set = self.setup.question.alone == "member"
+        return is_set and not self.chosen and of_set.issuperset(one.kind for one in self.verdicts)
 
     @property
     def n_runs(self) -> int:

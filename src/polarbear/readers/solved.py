@@ -59,7 +59,7 @@ def read_solved(
     """
     given = {"algorithm": algorithm, "instance": instance, "time": time, "value": value}
     given = {role: name for role, name in given.items() if name is not None}
-    if not source.forced and value is not None and value.lower() not in SOLVED_COLUMNS:
+    if not source.forced and value is not None and str(value).lower() not in SOLVED_COLUMNS:
         raise Refused(f"the column {value!r} is not named like {format_list(SOLVED_COLUMNS, 3)}")
     is_board = bool(_list_json(source))
     table = _read_boards(source) if is_board else read_csv(source).columns

@@ -25,7 +25,7 @@ from polarbear._text import format_duration, format_share
 from polarbear.data.grid import from_runs
 from polarbear.data.run import Run, Status, sign_of
 from polarbear.data.run_pairs import assign_slots, find_comparisons, find_pairs
-from polarbear.data.runs import Runs, check_runs
+from polarbear.data.runs import Runs, check_best_so_far, check_runs
 from polarbear.data.side_by_side import join_side_by_side
 from polarbear.data.trajectories import evaluate_costs
 from polarbear.errors import DataError
@@ -203,6 +203,7 @@ def schedule(
     ('quick', True)
     """
     check_runs(runs, "schedule")
+    check_best_so_far(runs, "schedule")
     if steps < 2:
         raise DataError("expected at least 2 algorithms, one after the other", steps=steps)
     if score not in get_args(Score):

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from polarbear._text import format_count, format_duration, format_list, format_time
 from polarbear.data import grid
 from polarbear.data.run import Run, Status
-from polarbear.data.runs import Runs, check_runs
+from polarbear.data.runs import Runs, check_best_so_far, check_runs
 from polarbear.errors import DataError
 from polarbear.racing.budget import Budget
 from polarbear.racing.jobs import Job
@@ -117,6 +117,9 @@ def replay(
     True
     """
     check_runs(runs, "replay")
+    check_best_so_far(runs, "replay")
+    if len(runs.algorithms) < 2:
+        raise DataError(f"need at least 2 algorithms to compare, got {len(runs.algorithms)}")
     at = grid.from_runs(runs) if times is None else grid.check_times(times)
     recorded: dict[tuple[str, str], list[int]] = {}
     for k, codes in enumerate(zip(runs.algorithm.tolist(), runs.instance.tolist(), strict=True)):
