@@ -26,7 +26,7 @@ def test_no_more_runs_than_its_limit_are_made_of_a_candidate(limit):
     if race.ended != "resolved":
         assert race.verdict("good").kind == "undecided"
     if limit == 5:
-        assert "its limit of runs is reached" in str(race.verdict("good"))
+        assert "its limit is reached" in str(race.verdict("good"))
     check_invariants(race)
     again = restore([from_json(to_json(one)) for one in race.events])
     assert again.state.members.limits == race.state.members.limits

@@ -377,3 +377,13 @@ def test_a_function_that_fits_is_named_without_its_address(replay):
         said = str(make_document(race)["provenance"])
         assert "ParetoSet(certainty=0.9)" in said
         assert "0x" not in said
+
+
+def test_a_report_states_what_its_question_does():
+    """By the paper's rule, the text and the report of one command contradicted each other."""
+    posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[1.0, 0.3, 0.0]] * 3), 60))
+    for question in (pb.PaperParetoSet(certainty=0.9), pb.StrictParetoSet(certainty=0.9)):
+        content = make_document(posterior, question=question)
+        said = str(question.read_posterior(posterior))
+        assert all(row["text"] in said for row in content["rows"])
+        assert content["verdict"]["summary"] in said

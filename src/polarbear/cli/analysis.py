@@ -139,13 +139,14 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
     question: Any = getattr(polarbear, arguments.question or "ParetoSet")
     options = {"over_time": arguments.over_time or "temporal"} if is_paper else {}
     activity.says("comparing the algorithms")
-    verdict = question(certainty=certainty, **options).read_posterior(posterior)
+    asked = question(certainty=certainty, **options)
+    verdict = asked.read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
     boards = _audit_ranks(arguments, runs) if arguments.ranks else []
     if arguments.save:
         _save_posterior(posterior, arguments.save)
     if arguments.report:
-        _write_report(posterior, arguments.report, arguments, certainty, losses, runs)
+        _write_report(posterior, arguments.report, arguments, losses, runs, asked)
     lines = [
         str(posterior if runs is None else runs),
         "",
@@ -251,9 +252,9 @@ def _write_report(
     subject: Any,
     path: str,
     arguments: argparse.Namespace,
-    certainty: float | None,
     losses: "Losses | None",
     runs: "polarbear.Runs | None",
+    question: Any = None,
 ) -> None:
     activity.says(f"writing {path}")
     more_time = None
@@ -264,7 +265,8 @@ def _write_report(
         polarbear.report(
             subject,
             path,
-            certainty=certainty,
+            question=question,
+            certainty=arguments.certainty,
             title=arguments.title,
             provenance={"command": format_command(arguments)},
             losses=losses,
@@ -447,7 +449,7 @@ def _run_report(arguments: argparse.Namespace) -> int:
         (None, load_race(source)) if detect_kind(source) == "store" else load_posterior(arguments)
     )
     losses = _count_losses(arguments, subject.times, runs)
-    _write_report(subject, target, arguments, arguments.certainty, losses, runs)
+    _write_report(subject, target, arguments, losses, runs)
     size = Path(target).stat().st_size
     posterior = subject if isinstance(subject, polarbear.Posterior) else subject.posterior
     plain = {"report": target, "bytes": size}

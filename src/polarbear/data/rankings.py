@@ -373,9 +373,7 @@ def _check_joinable(first: Rankings, second: Rankings) -> None:
             "times to both calls, rank(runs, times)"
         )
     if first.ties == "partial" and first.algorithms != second.algorithms:
-        raise DataError(
-            "cannot join partial orders of different algorithms: join the archives"
-        )
+        raise DataError("cannot join partial orders of different algorithms: join the archives")
     for what in ("clock", "ties", "order_by"):
         mine, theirs = getattr(first, what), getattr(second, what)
         # Runs are ordered by feasibility only if some solution violates a constraint.

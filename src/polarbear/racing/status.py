@@ -406,6 +406,6 @@ def _complete(state: State, name: str, rivals: Mapping[str, int]) -> Verdict:
     if state.obstacle is not None:
         return verdict._replace(why=state.obstacle)
     if rivals and state.has_reached_limit(name):
-        verdict = verdict._replace(why="its limit of runs is reached")
+        verdict = verdict._replace(why="its limit is reached")
     unsettled = state.pairs.find_unsettled(name, rivals, state.setup.times, state.left)
     return verdict._replace(unsettled=unsettled) if rivals else verdict

@@ -38,6 +38,7 @@ from polarbear.plots.arguments import (
     get_times,
 )
 from polarbear.racing.questions.pareto_set import ParetoSet
+from polarbear.racing.questions.question import Question
 from polarbear.racing.race import Race
 from polarbear.reporting.algorithm_rows import collect_ribbons, collect_rows
 from polarbear.reporting.history import describe_end, describe_origin, describe_race
@@ -58,6 +59,7 @@ Floats = NDArray[np.float64]
 def make_document(
     subject: PosteriorSource | InstancePosterior,
     *,
+    question: Question | None = None,
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
@@ -73,8 +75,10 @@ def make_document(
         A posterior, a race, or a result of ``race`` or ``replay``, also before the first decision.
         A posterior by class or by features is shown for the instances in the data together, with a
         section on its classes or features.
+    question
+        By which rule statements are made; by default that of the race, or ``ParetoSet()``.
     certainty
-        The required certainty of statements; by default that of the race's question, or 0.95.
+        The required certainty of statements; by default that of the question.
     title
         The title of the page.
     provenance
@@ -111,10 +115,13 @@ def make_document(
         )
     posterior = get_posterior(subject)
     racing = None if isinstance(subject, Posterior) else subject.in_memory()
-    question = ParetoSet() if racing is None else racing.question
+    question = question or (ParetoSet() if racing is None else racing.question)
     certainty = question.certainty if certainty is None else certainty
     found = replace(question, certainty=certainty).read_posterior(posterior) if posterior else None
     cast = get_cast(subject, certainty)
+    if racing is None and found is not None:
+        kept = [one.algorithm for one in found.verdicts if one.is_candidate]
+        cast = Cast.of(posterior.algorithms, kept)
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]

@@ -16,6 +16,7 @@ from polarbear.data.losses import Losses
 from polarbear.errors import DataError
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.plots.arguments import PosteriorSource
+from polarbear.racing.questions.question import Question
 from polarbear.reporting.content import make_document
 from polarbear.selection.more_time import ValueOfTime
 
@@ -44,6 +45,7 @@ def report(
     subject: PosteriorSource | InstancePosterior,
     path: str | PathLike[str],
     *,
+    question: Question | None = None,
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
@@ -64,8 +66,11 @@ def report(
         its classes or features.
     path
         The file; an older one is replaced when the new one is complete.
+    question
+        By which rule statements are made, such as ``PaperParetoSet()``; by default that of the
+        race, or ``ParetoSet()``.
     certainty
-        The required certainty of statements; by default that of the race's question, or 0.95.
+        The required certainty of statements; by default that of the question.
     title
         The title of the page.
     provenance
@@ -101,6 +106,7 @@ def report(
         raise DataError(f"{path}: there is no folder {path.parent}; create it first")
     page = render_page(
         subject,
+        question=question,
         certainty=certainty,
         title=title,
         provenance=provenance,
@@ -116,6 +122,7 @@ def report(
 def render_page(
     subject: PosteriorSource | InstancePosterior,
     *,
+    question: Question | None = None,
     certainty: float | None = None,
     title: str | None = None,
     provenance: Mapping[str, str] | None = None,
@@ -125,6 +132,7 @@ def render_page(
     """Render the report of a posterior or a race as HTML."""
     content = make_document(
         subject,
+        question=question,
         certainty=certainty,
         title=title,
         provenance=provenance,
