@@ -11,23 +11,23 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8215,
+    "inference": 8216,
     "readers": 5286,
-    "racing": 3518,
-    "data": 4052,
-    "running": 3476,
+    "racing": 3526,
+    "data": 4090,
+    "running": 3517,
     "plots": 2616,
-    "cli": 2356,
+    "cli": 2359,
     "store": 2265,
-    "selection": 1602,
-    "reporting": 1091,
+    "selection": 1603,
+    "reporting": 1101,
     "design": 1058,
-    "coordinator": 793,
+    "coordinator": 798,
     "calibration": 569,
     "live": 712,
     "priors": 422,
     "papers": 424,
-    "simulation": 586,
+    "simulation": 589,
     "top": 215,
 }
 

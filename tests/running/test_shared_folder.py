@@ -148,7 +148,8 @@ def test_files_of_strangers_are_data(tmp_path, code):
         " " * 16_000_001,
     ]
     for k, text in enumerate(content):
-        (results / f"{hash_job(wanted[(k + 1) % 5])}.json").write_text(text)
+        job = wanted[(k + 1) % 5]
+        (results / f"{hash_job(job, backend._fingerprint(job))}.json").write_text(text)
     found = backend.outcomes()
     assert [type(outcome) for outcome in found] == [LostRun] * 5
     assert list(tmp_path.parent.glob("[0-9]*")) == []

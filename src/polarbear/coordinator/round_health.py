@@ -82,7 +82,7 @@ def every_run_failed(why: Mapping[str, str]) -> SolverError:
     return SolverError(
         f"every run of this round failed before it reported a value ({reasons}). To find the "
         "cause, call polarbear.check with the same arguments: it runs each solver once, for a few "
-        "seconds. Failed runs of this round are not kept, and the same call makes them again. If "
+        "seconds. The last failed runs are not kept, and the same call makes them again. If "
         "every solver fails on some instance, leave it out of the call, after "
         "polarbear forget STORE --instance NAME"
     )

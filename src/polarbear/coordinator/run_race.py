@@ -35,7 +35,7 @@ from polarbear.coordinator.resume import begin_or_resume, compare_identity
 from polarbear.coordinator.round_health import RoundHealth, SilenceMonitor, every_run_failed
 from polarbear.data.run import Direction, Status
 from polarbear.data.runs import Runs
-from polarbear.errors import DataError, PolarBearError, warn
+from polarbear.errors import DataError, PolarBearError, SolverError, warn
 from polarbear.racing.budget import Budget
 from polarbear.racing.events import Decided, Event, Failed, Report
 from polarbear.racing.failures import Reasons, add_failure, describe_failures
@@ -299,9 +299,14 @@ class SolverRace(Race):
                 fresh = [job for job in jobs if job.key not in under_way and job.key not in held]
                 backend.submit(fresh)
                 under_way |= {job.key: job for job in fresh}
-                self._collect(backend, under_way, n_lost)
+                try:
+                    self._collect(backend, under_way, n_lost)
+                except SolverError:  # nothing of this round is kept
+                    backend.outcomes(0.0)
+                    raise
                 jobs = self._next_jobs()
                 self._cancel_unwanted(backend, under_way, jobs)
+            backend.outcomes(0.0)  # so that it forgets what is stored by now
         if self._held:
             why = "; ".join(f"{name}: {why}" for name, why in self._drop_held().items())
             warn(

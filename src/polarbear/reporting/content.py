@@ -121,7 +121,7 @@ def make_document(
     cast = get_cast(subject, certainty)
     if racing is None and found is not None:
         kept = [one.algorithm for one in found.verdicts if one.is_candidate]
-        cast = Cast.of(posterior.algorithms, kept)
+        cast = Cast.of(found.algorithms, kept)
     times, clock = get_times(subject)
     names = [*(posterior.algorithms if posterior else ())]
     names += [name for name in cast.names if name not in names]

@@ -28,6 +28,7 @@ from uuid import uuid4
 
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
+from polarbear.running.solvers.identity import BUILD_FUNCTION, identify
 from polarbear.running.solvers.setup import Setup
 from polarbear.running.workers.outcomes import LostRun, RunOutcome, from_plain
 
@@ -75,6 +76,7 @@ class SharedFolderBackend:
 
     def __init__(self, setup: Setup, options: SharedFolder) -> None:
         self._options = options
+        self._identity = identify(setup)
         self._folder = Path(options.folder)
         self._pending: dict[str, Job] = {}  # by the name of the file
         self._returned: list[str] = []  # names of results that are not deleted yet
@@ -93,13 +95,15 @@ class SharedFolderBackend:
         """Write jobs to the folder, unless they are claimed or have results already."""
         claimed = {path.name.partition(".")[0] for path in (self._folder / CLAIMS).iterdir()}
         for job in jobs:
-            name = hash_job(job)
+            code = self._fingerprint(job)
+            name = hash_job(job, code)
             self._pending[name] = job
             if name in self._returned:  # the coordinator does not keep that result
                 self._returned.remove(name)
                 self._path(RESULTS, name).unlink(missing_ok=True)
             if name not in claimed and not self._path(RESULTS, name).exists():
-                write_file(self._path(JOBS, name), {"version": VERSION, "job": job._asdict()})
+                content = {"version": VERSION, "job": job._asdict(), "code": code}
+                write_file(self._path(JOBS, name), content)
 
     def outcomes(self, timeout: float | None = None) -> list[RunOutcome | LostRun]:
         """Wait for outcomes, after deleting the result files that were returned before."""
@@ -140,6 +144,12 @@ class SharedFolderBackend:
                 )
         write_file(path, race)
 
+    def _fingerprint(self, job: Job) -> str:
+        """Return the fingerprints of a job's solver and instance: other code, other results."""
+        solver = self._identity.solvers.get(job.algorithm, {}).get("content", "")
+        known = self._identity.instances
+        return f"{solver} {known.get(job.instance, known.get(BUILD_FUNCTION, ''))}"
+
     def _path(self, kind: str, name: str) -> Path:
         return self._folder / kind / f"{name}.json"
 
@@ -150,6 +160,8 @@ class SharedFolderBackend:
             if path.stem not in self._pending:
                 continue  # late, or of another race that used the folder
             job = self._pending.pop(path.stem)
+            for claim in (self._folder / CLAIMS).glob(f"{path.stem}.*"):
+                claim.unlink(missing_ok=True)  # its worker may not have done so yet
             try:
                 content = read_file(path)
                 if isinstance(content.get(LOST), str):
@@ -185,9 +197,9 @@ class SharedFolderBackend:
                 continue  # done meanwhile
 
 
-def hash_job(job: Job) -> str:
-    """Return the base name of a job's files, which is a hash of the job."""
-    return blake2b(json.dumps(job).encode(), digest_size=16).hexdigest()
+def hash_job(job: Job, code: str) -> str:
+    """Return the base name of a job's files: a hash of the job, and of the code that it runs."""
+    return blake2b(json.dumps([job, code]).encode(), digest_size=16).hexdigest()
 
 
 def _describe_race(setup: Setup) -> dict[str, Any]:
@@ -233,8 +245,9 @@ def write_file(path: Path, content: dict[str, Any]) -> None:
 
 def read_job(path: Path, name: str) -> Job:
     """Read a job from a file and check it; ``name`` is the name under which it was written."""
-    job = _check_job(read_file(path).get("job"))
-    if hash_job(job) != name:
+    content = read_file(path)
+    job = _check_job(content.get("job"))
+    if hash_job(job, str(content.get("code"))) != name:
         raise DataError(
             "the name of the file does not match the job in it: it was renamed or changed"
         )

@@ -20,8 +20,6 @@ from polarbear.running.solvers.job import CLOCKS, Clock, HorizonReached, Running
 from polarbear.running.solvers.output_lines import read_lines
 from polarbear.running.solvers.processes import (
     end_with_parent,
-    find_descendants,
-    measure_cpu_seconds,
     start_when_possible,
 )
 
@@ -123,13 +121,13 @@ class Command:
         job.set_remark(f"{argv[0]!r} printed no line")
         with self._start(argv, job) as (process, output):
             last = ""
-            for last in read_lines(output):
+            for last in read_lines(output, lambda: process.poll() is not None):
                 match = self._regex.search(last)
                 if match is not None and match["value"] not in (*_NO_VALUE_TEXTS, None):
                     if not n_values:
                         job.set_remark("")
                     n_values += 1
-                    yield self._read_time(job, match, last), _parse(match["value"], "value", last)
+                    yield self._read_time(match, last), _parse(match["value"], "value", last)
                 elif not n_values and len(unmatched) < MAX_QUOTED_LINES:
                     unmatched.append(last[:MAX_QUOTED_CHARACTERS])
                     job.set_remark(self._describe_unmatched(unmatched))
@@ -187,12 +185,10 @@ class Command:
         lines = " | ".join(first_lines)
         return f"the pattern '{self.pattern}' found no value in its output, which began: {lines}"
 
-    def _read_time(self, job: RunningJob, match: re.Match[str], line: str) -> float | None:
-        """Return the time of a value: from the output line, or the CPU time used so far."""
+    def _read_time(self, match: re.Match[str], line: str) -> float | None:
+        """Return the time of a value in an output line; None if it is the time by the clock."""
         if match.groupdict().get("time") is not None:
             return _parse(match["time"], "time", line)
-        if job.clock == "cpu":
-            return job.now() + measure_cpu_seconds(find_descendants(os.getpid()))
         return None
 
     @contextmanager

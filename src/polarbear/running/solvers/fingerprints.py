@@ -23,7 +23,9 @@ MAX_PARTS = 20_000
 _CODE_PREFIX = f"{sys.implementation.cache_tag}:"  # bytecode differs between versions of Python
 _FILE_PREFIX = "file:"
 _PLAIN = (bool, str, bytes, bytearray, complex, range, Enum, types.EllipsisType)
-_SETTINGS = (bool, int, float, str, list, tuple, dict, set, frozenset)  # as globals of a module
+_SETTINGS = (bool, int, float, str, list, tuple, dict, set, frozenset, np.ndarray)  # globals
+_PARTS = (types.FunctionType, bool, int, float, str, list, tuple, dict, set)  # of a class
+_MADE_OF_OTHERS = (functools.partial, types.SimpleNamespace)
 _IGNORED_ATTRIBUTES = ("__module__", "__doc__", "__qualname__", "__firstlineno__")
 
 
@@ -160,9 +162,10 @@ class _Hasher:
         names = self._feed_code(function.__code__, function.__doc__)
         for name in sorted(names & function.__globals__.keys()):
             used = function.__globals__[name]
+            if not isinstance(used, types.FunctionType):  # such as that of lru_cache
+                used = getattr(used, "__wrapped__", used)
             is_own = getattr(used, "__module__", None) == function.__module__
-            is_own_code = is_own and isinstance(used, types.FunctionType | type)
-            if is_own_code or isinstance(used, _SETTINGS):
+            if is_own or isinstance(used, (*_SETTINGS, *_MADE_OF_OTHERS)):
                 before = self._hash.copy(), self._n_parts
                 try:
                     self._update("global", name)
@@ -193,8 +196,7 @@ class _Hasher:
         for name, part in sorted(vars(kind).items()):
             part = part.__func__ if isinstance(part, staticmethod | classmethod) else part
             part = part.fget if isinstance(part, property) else part
-            is_hashed = isinstance(part, types.FunctionType | bool | int | float | str | tuple)
-            if is_hashed and name not in _IGNORED_ATTRIBUTES:
+            if isinstance(part, _PARTS) and name not in _IGNORED_ATTRIBUTES:
                 self._update("attribute", name)
                 self.feed(part)
         for base in kind.__bases__:

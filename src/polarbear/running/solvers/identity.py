@@ -157,8 +157,9 @@ def _fingerprint_instances(instances: Instances) -> dict[str, str]:
     """Return the fingerprint of each instance, or of the function that makes instances."""
     given = instances.given()
     if given is None:
-        unknown = dict.fromkeys(instances.names or (), "")
-        return {**unknown, BUILD_FUNCTION: fingerprint(instances.build)}
+        unknown = instances.names or ()
+        files = {name: file_fingerprint(name) for name in unknown}
+        return {**files, BUILD_FUNCTION: fingerprint(instances.build)}
     return {name: _fingerprint_instance(value) for name, value in given.items()}
 
 
@@ -181,7 +182,8 @@ def _fingerprint_solver(solver: Any) -> dict[str, str]:
     }
     folder = solver.start_folder or "."
     program = words[0] if "/" in words[0] else shutil.which(words[0]) or words[0]
-    paths = [Path(folder, word) for word in (program, *words[1:])]
+    named = [word.partition("=")[2] or word for word in words[1:]]
+    paths = [Path(folder, word) for word in (program, *named)]
     contents = [content for path in paths if (content := file_fingerprint(path))]
     line = shlex.join(hide_secrets(words))
     shown_options = ", ".join(f"{name}={value!r}" for name, value in sorted(options.items()))

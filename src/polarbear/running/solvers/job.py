@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from math import inf, isfinite, isnan
-from time import monotonic, process_time
+from time import monotonic
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -31,6 +31,7 @@ from polarbear.data.levels import encode_violations
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
+from polarbear.running.solvers.processes import own_cpu_seconds
 from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 
 Clock = Literal["evaluations", "wall", "cpu", "reported"]
@@ -105,7 +106,7 @@ class RunningJob:
         self._best_cost = inf
         self._latest_time = 0.0
         self._n_evaluations = 0
-        self._max_evaluations = job.horizon if clock == "evaluations" else inf
+        self._max_evaluations = job.horizon // 1 if clock == "evaluations" else inf
         self._is_tracking = False
         self._n_ignored_stops = 0
         self._set_start()
@@ -200,7 +201,7 @@ class RunningJob:
         if self.clock == "wall":
             return monotonic() - self._started_at
         if self.clock == "cpu":
-            return process_time() - self._started_cpu_seconds
+            return max(self._latest_time, own_cpu_seconds() - self._started_cpu_seconds)
         if self.clock == "evaluations" and self._is_tracking:
             return float(self._n_evaluations)
         advice = {
@@ -228,8 +229,9 @@ class RunningJob:
         self._trajectory.begin(self._started_at, self._started_cpu_seconds)
 
     def _set_start(self) -> None:
+        self._process = os.getpid()
         self._started_at = monotonic()
-        self._started_cpu_seconds = process_time()
+        self._started_cpu_seconds = own_cpu_seconds()
         # By other clocks the supervisor or a report notices the horizon.
         self._ends_at = self._started_at + self.horizon if self.clock == "wall" else inf
 
@@ -267,6 +269,10 @@ class RunningJob:
 
     def _record(self, value: float, now: float) -> None:
         """Record an improvement, given its value and time."""
+        if os.getpid() != self._process:
+            raise SolverError(
+                "a child process reported a value: report values in the process of the run itself"
+            )
         self._best_cost = self._sign * value
         self._trajectory.record(now, value)
 

@@ -1,22 +1,27 @@
 """``read_lines``: read the output of a program line by line, in bounded memory."""
 
 import os
-from collections.abc import Iterator
+import select
+from collections.abc import Callable, Iterator
 
 MAX_LINE_BYTES = 2_000
 """Longer lines are skipped: no objective value needs them, and patterns may be slow on them."""
 
-_CHUNK_BYTES = 65_536
+_CHUNK_BYTES, _WAIT_SECONDS = 65_536, 0.1
+
+_CAN_WAIT = os.name == "posix"  # elsewhere only for sockets
 
 
-def read_lines(descriptor: int) -> Iterator[str]:
-    r"""Yield the lines of a pipe or a terminal until it is closed.
+def read_lines(descriptor: int, has_ended: Callable[[], bool]) -> Iterator[str]:
+    r"""Yield the lines of a pipe or a terminal until it is closed, or its program has ended.
+
+    A child that the program left behind may keep it open.
 
     Lines end in ``\n``, ``\r\n``, or in ``\r`` as those of a progress display do. Bytes that are
     not UTF-8 become replacement characters.
     """
     splitter = LineSplitter()
-    while chunk := _read_chunk(descriptor):
+    while chunk := _read_chunk(descriptor, has_ended):
         yield from splitter.feed(chunk)
     yield from splitter.feed(b"\n")
 
@@ -48,8 +53,13 @@ class LineSplitter:
         return [line.decode(errors="replace") for line in whole if 0 < len(line) <= MAX_LINE_BYTES]
 
 
-def _read_chunk(descriptor: int) -> bytes:
-    """Read some bytes from a file descriptor; b"" at the end of the file."""
+def _read_chunk(descriptor: int, has_ended: Callable[[], bool]) -> bytes:
+    """Read some bytes from a file descriptor; b"" at the end."""
+    is_over = False
+    while _CAN_WAIT and not select.select([descriptor], [], [], _WAIT_SECONDS)[0]:
+        if is_over:
+            return b""
+        is_over = has_ended()  # what it wrote last may have arrived meanwhile
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except OSError:  # a terminal reports its closed other end as an error

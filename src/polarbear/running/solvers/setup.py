@@ -39,8 +39,8 @@ class Limits:
         CPU seconds of all its processes together.
     memory
         Bytes of resident memory of all its processes together. By default nine tenths of the
-        memory of the machine, in equal shares for all simultaneous runs. Measured 20 times a
-        second.
+        memory of the machine, in equal shares for all simultaneous runs of the local processes;
+        other workers do not know of each other. Measured 20 times a second.
     address_space
         Bytes of address space of each process, enforced by the system itself. This is the wrong
         limit for programs that reserve more than they use (Java, Go, JAX).
@@ -172,6 +172,12 @@ class Setup:
                     f"the race counts evaluations, but {untimed[0]!r} is a program whose pattern "
                     "has no group 'time': give it one, or set the clock of the race to 'wall'"
                 )
+        if clock == "wall" and limits is not None and limits.wall_seconds == grid_times[-1]:
+            raise DataError(
+                f"the limit must be longer than the last time, {grid_times[-1]:g}: it also counts "
+                "the start of a run, so that every run would fail",
+                wall_seconds=limits.wall_seconds,
+            )
         made = Instances.of(instances)
         return cls(
             solvers=named,

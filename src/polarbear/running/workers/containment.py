@@ -341,7 +341,7 @@ class _SupervisedRun:
             measure_resident_bytes(pids) > max_bytes
             and measure_proportional_bytes(pids) > max_bytes
         ):
-            return EndEvidence(Cause.MEMORY_LIMIT, max_bytes / 1e6)
+            return EndEvidence(Cause.MEMORY_LIMIT, self._memory_limit / 1e6)
         return self._find_exceeded_cpu_time(pids)
 
     def _find_exceeded_cpu_time(self, pids: list[int]) -> EndEvidence | None:
@@ -365,7 +365,8 @@ class _SupervisedRun:
             return 0.0
         if self._setup.clock == "wall":
             return time.monotonic() - started_at
-        return usage.cpu_seconds if self._setup.clock == "cpu" else 0.0
+        started = self._process.trajectory.started_cpu_seconds
+        return usage.cpu_seconds - started if self._setup.clock == "cpu" else 0.0
 
 
 def _add_last_lines(outcome: RunOutcome, output: str) -> str:

@@ -82,9 +82,11 @@ class SpawnedWorker:
                 trajectory = SharedTrajectory(self._setup.times, memory)
                 process = _start_process(self._packed, job, path)
                 exceeded = self._wait(process, job, trajectory, started_at)
+                begin = trajectory.started_at if self._setup.clock == "wall" else None
+                elapsed = 0.0 if begin is None else time.monotonic() - begin
                 _kill(process)
                 evidence = exceeded or EndEvidence(Cause.EXIT, process.returncode)
-                outcome = conclude(job, trajectory, evidence, elapsed=0.0)
+                outcome = conclude(job, trajectory, evidence, elapsed=elapsed)
                 trajectory.close()
         return outcome._replace(
             seconds=time.monotonic() - started_at,

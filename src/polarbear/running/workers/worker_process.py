@@ -336,5 +336,6 @@ def _load_setup(packed: PackedSetup, path: list[str]) -> Setup | str:
         return f"solvers and instances cannot be loaded where they are to run: {why}"
     for name in THREAD_VARIABLES:
         os.environ[name] = str(setup.limits.threads)
+    threadpool_limits(setup.limits.threads)  # a library that was loaded before read no variable
     gc.freeze()
     return setup
