@@ -13,7 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 8216,
     "readers": 5286,
-    "racing": 3526,
+    "racing": 3535,
     "data": 4090,
     "running": 3517,
     "plots": 2616,

@@ -55,6 +55,27 @@ def test_who_is_about_to_be_eliminated_settles_its_other_pairs_for_free():
     assert "more instances" in str(forecast)
 
 
+@pytest.mark.parametrize(("lead", "least"), [(3.0, 0.5), (1.5, 0.4), (None, 0.5)])
+def test_a_clear_lead_or_a_tie_still_takes_the_instances_that_it_takes(lead, least):
+    """Once, what was clear took "about 1 more instance" while 12 were missing."""
+    if lead is None:
+        records = [pb.Run(a, f"i{k}", [1], [1.0], until=1) for a in "ab" for k in range(200)]
+        runs = pb.Runs.from_records(records, direction="minimize")
+    else:
+        truth = np.array([[lead, 0.0]] * 5)
+        runs = pb.simulation.simulate_runs(truth, 400, persistence=np.inf, seed=3)
+    race = pb.replay(runs, budget=pb.Budget(batch=(1, 1)))
+    rounds = [stage.status for stage in pb.Race.after_each_round(race.events)]
+    end = rounds[-1].counts.instances
+    ratios = [
+        one.forecast.instances[1] / (end - one.counts.instances)
+        for one in rounds[:-1]
+        if one.counts.instances >= 8
+    ]
+    assert race.ended == "resolved"
+    assert least < np.median(ratios) < 1 / least
+
+
 @pytest.mark.slow
 def test_the_forecast_is_about_what_comes():
     """Of races with the real fit, what is left is within the interval most of the time."""

@@ -103,24 +103,32 @@ class Twin:
         def more(t, n, z):
             return max(0.0, n * (z / (t + shift)) ** 2 - n) if t + shift > 0 else inf
 
-        def enough(e):
-            return sqrt(2 * (e + 1))
+        def more_bets(log_e, t, n, log_k):
+            by_mean = more(t, n, sqrt(2 * (log_k + 1)))
+            if t <= 0 or t + shift <= 0:
+                return inf
+            growth = (max(log_e, 0.0) + 1) / n * ((t + shift) / t) ** 2
+            return max(by_mean, max(log_k - log_e, 0.0) / growth if growth else inf)
 
         def replace(c, a, b):
-            one, z = self.classes[c], enough(self.needed(a, b))
+            one, k = self.classes[c], self.needed(a, b)
             waits = [
                 0.0 if self.no_worse(c, s, a, b)
-                else more(one.t_no_worse[s, a, b], one.instances[s, a, b], z)
+                else more_bets(
+                    one.no_worse[s, a, b], one.t_no_worse[s, a, b], one.instances[s, a, b], k
+                )
                 for s in range(N_STRETCHES)
             ]  # fmt: skip
             if not self.better(c, a, b):
-                waits.append(more(one.t_better[a, b], one.on_all_times[a, b], z))
+                waits.append(
+                    more_bets(one.better[a, b], one.t_better[a, b], one.on_all_times[a, b], k)
+                )
             return inf if a == b else max(waits)
 
         def tie(c, a, b):
             one, stretches = self.classes[c], range(N_STRETCHES)
-            sizes = [(one.t_no_worse[s, a, b], one.instances[s, a, b]) for s in stretches]
-            return max(more(*size, enough(self.tie)) for size in sizes)
+            bets = one.no_worse[:, a, b], one.t_no_worse[:, a, b], one.instances[:, a, b]
+            return max(more_bets(*(x[s] for x in bets), self.tie) for s in stretches)
 
         def lead(c, a, b):
             one, stretches = self.classes[c], range(N_STRETCHES)

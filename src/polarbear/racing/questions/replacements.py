@@ -12,7 +12,7 @@ import numpy as np
 
 from polarbear.inference.e_values import Shares
 from polarbear.inference.replacing import LIKELY_Z, PairEvidence
-from polarbear.racing.forecast import Routes, count_more, errors_of_proof
+from polarbear.racing.forecast import Routes, count_more, count_more_bets
 
 if TYPE_CHECKING:
     from polarbear.inference.dominance import Bools, Floats
@@ -99,15 +99,16 @@ class Shown:
 
         ``shift`` is added to the standard errors t of each mean.
         """
-        one, z = self.evidence, errors_of_proof(self.log_k)
-        no_worse = count_more(one.t_no_worse + shift, one.instances, z)
-        better = count_more(one.t_better + shift, one.on_all_times, z)
+        one, k = self.evidence, self.log_k
+        no_worse = count_more_bets(one.no_worse, one.t_no_worse, one.instances, k, shift)
+        better = count_more_bets(one.better, one.t_better, one.on_all_times, k, shift)
         replace = np.maximum(
             np.where(self.no_worse, 0.0, no_worse).max(axis=1), np.where(self.better, 0.0, better)
         )
-        replace[:, np.eye(len(z), dtype=bool)] = np.inf
-        enough = errors_of_proof(np.array(self.level))
-        tie = count_more(one.t_no_worse + shift, one.instances, enough).max(axis=1)
+        replace[:, np.eye(len(k), dtype=bool)] = np.inf
+        enough = np.array(self.level)
+        tie = count_more_bets(one.no_worse, one.t_no_worse, one.instances, enough, shift)
+        tie = tie.max(axis=1)
         ahead = count_more(one.lead + shift, one.instances, LIKELY_Z).min(axis=1)
         settle = np.minimum.reduce(
             [
