@@ -225,7 +225,7 @@ def with_effective_weights(rankings: Rankings) -> Rankings:
     An instance of weight 3 then counts like three others, and is not three times as certain.
 
     >>> import polarbear as pb
-    >>> rankings = pb.simulation.rank_costs(np.zeros((1, 3, 2)), weight=[3.0, 3.0, 3.0])
+    >>> rankings = pb.simulation.rank_costs(np.zeros((1, 3, 2)), weight=np.full(3, 3.0))
     >>> with_effective_weights(rankings).weight
     array([1., 1., 1.])
     """
