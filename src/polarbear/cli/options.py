@@ -397,6 +397,17 @@ def parse_time(text: str) -> float:
         ) from None
 
 
+def parse_whole(text: str) -> int:
+    """Parse a whole number of at least 0.
+
+    >>> parse_whole("7")
+    7
+    """
+    if not text.strip().isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at least 0")
+    return int(text)
+
+
 def parse_share(text: str) -> float:
     """Parse a number, which may be given in percent.
 
@@ -451,7 +462,7 @@ def add_seed_option(parser: argparse.ArgumentParser) -> None:
     """Add the option for the seed of random numbers."""
     parser.add_argument(
         "--seed",
-        type=int,
+        type=parse_whole,
         help="seed of random numbers: the same seed gives the same answer (0)",
     )
 

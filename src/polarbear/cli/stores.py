@@ -6,7 +6,7 @@ import shlex
 import polarbear
 from polarbear.cli.answers import print_answer
 from polarbear.cli.inputs import refuse_race_file
-from polarbear.cli.options import STORE_HELP, Subcommand, add_json_option
+from polarbear.cli.options import STORE_HELP, Subcommand, add_json_option, parse_whole
 from polarbear.cli.output import fit_facts, pick, print_conclusion
 
 
@@ -53,7 +53,7 @@ def _add_forget_options(forget: argparse.ArgumentParser) -> None:
     )
     forget.add_argument(
         "--since",
-        type=int,
+        type=parse_whole,
         metavar="EVENT",
         help="runs from the event with this number on, as `polarbear status` numbers them; "
         "a run that was extended since then is withdrawn as a whole",

@@ -358,7 +358,8 @@ class Archives(FrozenRecord):
         """Return runs with a view for each measure, computed at some times."""
         if times is None:
             stop = float(self.runs.until.max())
-            times = grid.log(max(float(self.time.min()), stop * 1e-6), stop, GRID_TIMES)
+            start = max(float(self.time.min(initial=stop)), stop * 1e-6)
+            times = grid.log(start, stop, GRID_TIMES) if start < stop else [stop]
         when = grid.check_times(times)
         views: list[tuple[list[float], list[int], list[float]]] = [([], [], []) for _ in measures]
         for run in range(len(self)):

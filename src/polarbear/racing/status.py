@@ -380,13 +380,13 @@ def render_race(text: str, ribbon: Ribbon | None) -> str:
 
 def list_verdicts(state: State) -> list[Verdict]:
     """Return the verdict about every algorithm: candidates, then eliminated, then removed ones."""
-    members, present = state.members, state.members.present()
+    members, present, clock = state.members, state.members.present(), state.setup.clock
     rivals = state.pairs.rivals(present)
     removed = sorted(members.removed, key=natural_sort_key)
     return [
         *(_complete(state, name, rivals.get(name, {})) for name in present),
-        *members.eliminated.values(),
-        *(Verdict(name, "removed", why=members.removed[name]) for name in removed),
+        *(one._replace(clock=clock) for one in members.eliminated.values()),
+        *(Verdict(name, "removed", why=members.removed[name], clock=clock) for name in removed),
     ]
 
 
