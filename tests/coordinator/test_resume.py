@@ -370,7 +370,7 @@ def test_a_missing_module_does_not_change_the_store(folder, capsys):
     allow(folder, 12)
     (folder / "solver.py").write_text("import random, sys, no_such_module\n" + PROGRAM)
     assert resume(folder / "race.toml", "--accept-changes") == 1
-    assert "Failed runs of this round are not kept" in capsys.readouterr().err
+    assert "The last failed runs are not kept" in capsys.readouterr().err
     with pb.open_store(folder / "race.db", read_only=True) as store:
         assert store.status().n_runs == 4
     (folder / "solver.py").write_text(PROGRAM)
