@@ -133,3 +133,36 @@ def test_a_sentence_names_the_rival_of_the_verdict_first():
         for one in posterior.verdicts():
             if one.kind == "dominated":
                 assert f"{one.algorithm} is replaceable by {one.rival} " in text
+
+
+def test_weights_of_another_class_take_nothing_from_a_class():
+    """By the effective number of all instances, a class of weight 1 was hardly known."""
+    truth = np.full((1, 80, 2), 0.0)
+    truth[:, :, 0] = 0.8
+    rankings = simulate_rankings(truth, 80, seed=2)
+    kinds = {"instance": rankings.instances, "kind": ["easy"] * 40 + ["hard"] * 40}
+    rankings = rankings.with_instance_data(kinds)
+    weighted = replace(rankings, weight=np.repeat([1.0, 19.0], 40))
+    widths = []
+    for one in (rankings, weighted):
+        _, (low, high) = pb.fit(one, classes="kind").on("easy").win_probability("a1", "a2")
+        widths.append(float((high - low)[0]))
+    assert widths[1] < 1.3 * widths[0]
+
+
+def test_the_scale_of_all_weights_is_nothing():
+    rankings = simulate_rankings(np.array([[1.0, 0.0]]), 20, seed=3)
+    found = [
+        pb.fit(replace(rankings, weight=np.full(20, scale))).mean("a1")[0]
+        for scale in (1.0, 1e-170, 1e200)
+    ]
+    np.testing.assert_allclose(found, found[0])
+
+
+def test_averaged_rankings_without_a_tie_are_checked_against_their_duels():
+    """A cycle: each wins two thirds of the duels with the next one."""
+    cycle = np.array([[0, 1, 2], [2, 0, 1], [1, 2, 0]], dtype=float)
+    costs = cycle[np.arange(300) % 3][None]
+    for ties in ("unordered", "averaged"):
+        posterior = pb.fit(rank_costs(costs, ties=ties))
+        assert posterior.win_probability("a3", "a1")[0][0] > 0.6

@@ -106,7 +106,7 @@ class Twin:
         def more_bets(log_e, t, n, log_k):
             by_mean = more(t, n, sqrt(2 * (log_k + 1)))
             if t <= 0 or t + shift <= 0:
-                return inf
+                return by_mean
             growth = (max(log_e, 0.0) + 1) / n * ((t + shift) / t) ** 2
             return max(by_mean, max(log_k - log_e, 0.0) / growth if growth else inf)
 

@@ -1,5 +1,6 @@
 """What the children of a run do counts: their CPU time, and what they leave behind."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -10,12 +11,13 @@ import pytest
 
 import polarbear as pb
 from polarbear.data.run import Status
-from polarbear.errors import DataError
+from polarbear.errors import DataWarning
 from polarbear.racing.jobs import RunId, job
 from polarbear.running.backends.folder_worker import run_folder_jobs
 from polarbear.running.backends.interface import start_backend
 from polarbear.running.backends.shared_folder import SharedFolder
 from polarbear.running.solvers.identity import describe_differences, identify
+from polarbear.running.solvers.output_lines import read_lines
 from polarbear.running.solvers.setup import Limits, Setup
 from waiting import wait_for_outcomes
 
@@ -68,6 +70,15 @@ def test_cpu_time_is_that_of_a_run_and_its_children():
     assert 0.09 <= died.until < 0.45
 
 
+def test_lines_are_read_by_any_descriptor_and_not_longer_than_a_program_runs():
+    reading, writing = os.pipe()
+    high = fcntl.fcntl(reading, fcntl.F_DUPFD, 1030)  # more than select() takes
+    os.write(writing, b"one\ntwo\n" * 3)
+    assert [*read_lines(high, lambda: True)] == ["one", "two"] * 3
+    for descriptor in (reading, writing, high):
+        os.close(descriptor)
+
+
 @pytest.mark.parametrize(("code", "status"), [(0, "finished"), (1, "crashed")])
 def test_a_program_ends_when_it_ends_though_a_child_keeps_its_output(code, status):
     """It was waited for until its last child had closed the output, by default for a day."""
@@ -105,13 +116,13 @@ def test_no_evaluation_is_made_after_a_horizon_between_two():
     assert run.until == 62.5
 
 
-def test_a_limit_that_every_run_reaches_is_refused():
-    with pytest.raises(DataError, match="wall_seconds=3"):
+def test_a_limit_that_every_run_may_reach_is_said():
+    with pytest.warns(DataWarning, match="wall_seconds=3 is the last time"):
         runs_of({"dies": dies}, clock="wall", limits=Limits(wall_seconds=3.0))
 
 
 MODULE = """
-import functools
+import functools, re
 import numpy as np
 
 @functools.lru_cache
@@ -120,11 +131,21 @@ def offset(k):
 
 TABLE = np.array([{1}])
 
+class Config(dict):
+    __getattr__ = dict.__getitem__
+
+class Timer:
+    def __init__(self):
+        self.begin = id(self)  # another in each process
+
+CONFIG, TIMER = Config(step=1), Timer()
+
 class Settings:
     steps = [{2}]
+    patterns = [re.compile("a")]
 
 def solve(job):
-    yield 1, offset(1) + TABLE[0] + Settings.steps[0]
+    yield CONFIG["step"], offset(1) + TABLE[0] + Settings.steps[0] + TIMER.begin
 """
 
 
@@ -148,9 +169,11 @@ def test_what_a_solver_uses_of_its_module_is_part_of_it(numbers):
 
 def test_files_in_options_and_of_built_instances_are_part_of_what_they_name(tmp_path):
     path = tmp_path / "settings.txt"
-    command = pb.Command(["echo", f"--config={path}"], r"(?P<value>.)")
+    whole = tmp_path / "lr=0.1"
+    command = pb.Command(["echo", f"--config={path}", str(whole)], r"(?P<value>.)")
     built = pb.Instances([str(path)], slow_to_build)
     path.write_text("1")
+    whole.write_text("1")
     before = known(command), known(with_child, built)
     path.write_text("2")
     now = known(command), known(with_child, built)
@@ -159,6 +182,9 @@ def test_files_in_options_and_of_built_instances_are_part_of_what_they_name(tmp_
         ["solver 's' has changed: its program, or a file among its arguments, is another"],
         [f"instance '{path}' has another content"],
     ]
+    path.write_text("1")
+    whole.write_text("2")
+    assert describe_differences(before[0], known(command))
 
 
 SOLVERS = """

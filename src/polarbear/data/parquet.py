@@ -30,7 +30,7 @@ class ParquetTable:
         with self._reading():
             file = self._parquet.ParquetFile(source)
             schema = self._schema = file.schema_arrow
-            self._rows = file.metadata.num_rows
+            self.n_rows = file.metadata.num_rows
             self.names: Sequence[str] = schema.names
             self.metadata = _parse_metadata((schema.metadata or {}).get(_METADATA_KEY.encode()))
         self._original: dict[str, str] = {}
@@ -44,7 +44,7 @@ class ParquetTable:
 
     def read_labels(self, name: str, *, may_be_empty: bool = False) -> Labels:
         if name in self._constant:
-            return Labels(np.zeros(self._rows, dtype=np.int32), [self._constant[name]])
+            return Labels(np.zeros(self.n_rows, dtype=np.int32), [self._constant[name]])
         code_of: dict[str, int] = {}
         codes: list[NDArray[np.int32]] = []
         with self._reading():
@@ -94,9 +94,9 @@ class ParquetTable:
         wanted = [name] if as_dictionary else None
         file = self._parquet.ParquetFile(self._source, read_dictionary=wanted)
         column = file.read(columns=[name]).column(name)
-        if len(column) != self._rows:
+        if len(column) != self.n_rows:
             raise DataError(
-                f"the file is damaged: column {name!r} has {len(column)} of {self._rows} rows"
+                f"the file is damaged: column {name!r} has {len(column)} of {self.n_rows} rows"
             )
         return column
 

@@ -219,19 +219,23 @@ def find_heaviest(rankings: Rankings) -> float:
     return max(1.0, float(totals.max()))
 
 
-def with_effective_weights(rankings: Rankings) -> Rankings:
+def with_effective_weights(rankings: Rankings, groups: NDArray[np.intp] | None = None) -> Rankings:
     """Return rankings whose weights sum to the effective number of instances (Kish, 1965).
 
-    An instance of weight 3 then counts like three others, and is not three times as certain.
+    An instance of weight 3 then counts like three others, and is not three times as certain. With
+    ``groups`` (instances,), the weights of each group sum to its own effective number.
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.rank_costs(np.zeros((1, 3, 2)), weight=np.full(3, 3.0))
     >>> with_effective_weights(rankings).weight
     array([1., 1., 1.])
     """
-    total = np.bincount(rankings.instance, rankings.weight)
-    factor = total.sum() / max(np.sum(total**2), 1e-300)
-    return replace(rankings, weight=rankings.weight * factor)
+    size = len(rankings.instances)
+    weight = rankings.weight / max(rankings.weight.max(initial=0.0), 1e-300)
+    total = np.bincount(rankings.instance, weight, minlength=size)
+    groups = np.zeros(size, np.intp) if groups is None else groups
+    factor = np.bincount(groups, total) / np.maximum(np.bincount(groups, total**2), 1e-300)
+    return replace(rankings, weight=weight * factor[groups[rankings.instance]])
 
 
 def lead_bets(epsilon: float) -> tuple[Floats, Floats]:

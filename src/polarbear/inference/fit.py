@@ -224,7 +224,8 @@ def _fit_rankings(
     n_instances = np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))
     has_attributes = not (classes is None and features is None and scores is None)
     ends = rankings.count_ends()
-    if method == "laplace" and _check_evidence(evidence) == "instances":
+    by_instances = method == "laplace" and _check_evidence(evidence) == "instances"
+    if by_instances and not has_attributes:
         rankings = with_effective_weights(rankings)
     whole = rankings
     if not has_attributes:
@@ -264,11 +265,12 @@ def _fit_rankings(
         outcomes = count_outcomes(whole)
         by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
         by_duels = by_duels and posterior.evidence == "instances"
-        averaged = rankings.ties == "averaged"
+        averaged, decided = rankings.ties == "averaged", outcomes.share_decided()
         if rankings.behind_top is None:  # else a tie says nothing
-            places, decided = Places.of(whole) if by_duels else None, outcomes.share_decided()
+            places = Places.of(whole) if by_duels else None
             posterior = replace(posterior, decided=decided, averaged=averaged, places=places)
-        checked = n <= MAX_CHECKED and not averaged  # else a tie is half a win of the model
+        # By averaged ties a model's win is half a tie, which the duels that are decided have not.
+        checked = n <= MAX_CHECKED and not (averaged and decided is not None)
         if checked and (contradiction := find_contradiction(outcomes, posterior)):
             if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
                 posterior = count_posterior(whole, posterior, seed)

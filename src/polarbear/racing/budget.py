@@ -62,7 +62,10 @@ class Budget:
             object.__setattr__(self, "batch", tuple(self.batch))
         expected = {
             "runs": (is_whole_number(self.runs, None), "a number of runs, or None"),
-            "time": (self.time is None or is_between(self.time, -1e-300), "a time, or None"),
+            "time": (
+                self.time is None or (is_between(self.time) and self.time >= 0),
+                "a time, or None",
+            ),
             "deadline": (self.deadline is None or _is_deadline(self.deadline), "a time, or None"),
             "retries": (is_whole_number(self.retries), "a number of runs"),
             "failures": (is_whole_number(self.failures, None), "a number of runs, or None"),

@@ -59,10 +59,10 @@ def count_more_bets(
     array([6.])
     """
     by_mean = count_more(t + shift, n_instances, errors_of_proof(log_k))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        faster = np.where(t > 0, np.maximum(1 + shift / t, 0.0) ** 2, 0.0)
-        more = np.maximum(log_k - log_e, 0.0) * n_instances / (np.maximum(log_e, 0.0) + 1) / faster
-    return np.maximum(by_mean, np.where(faster > 0, more, np.inf))
+    more = np.maximum(log_k - log_e, 0.0) * n_instances / (np.maximum(log_e, 0.0) + 1)
+    is_known = (t > 0) & (t + shift > 0)  # else nothing has grown, or nothing ever will
+    slower = (np.maximum(t, 1e-9) / np.where(is_known, t + shift, 1.0)) ** 2
+    return np.maximum(by_mean, np.where(is_known, more * slower, 0.0))
 
 
 class Routes(NamedTuple):

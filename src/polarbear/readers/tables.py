@@ -24,7 +24,7 @@ from polarbear.data.missing_columns import (
     suggest_columns,
 )
 from polarbear.data.parquet import ParquetTable
-from polarbear.data.run import Direction, Status
+from polarbear.data.run import STATUSES, Direction, Status
 from polarbear.data.runs import Runs
 from polarbear.data.table import MappingTable, Table, is_missing
 from polarbear.errors import Argument, DataError, Text, join_texts, warn
@@ -185,14 +185,17 @@ def read_long_parquet(
                 raise RefusedIncomplete(
                     join_texts("; ", [why, *gaps] if why else gaps), {**arguments, **more}
                 )
-            states_ends.append(naming.until is not None or "until" in table.names)
             read.append(Runs.from_parquet(table, direction=direction, clock=clock, **parts))
+            # A table of all observations ends where observation ended.
+            is_stated = naming.until is not None or "until" in table.names
+            states_ends.append(is_stated or table.n_rows > len(read[-1].time))
             if not len(read[-1]):
                 warn(f"{name} has no rows: nothing says which run it is")
     runs = read[0] if len(read) == 1 else Runs.concat(read)
     longest = np.zeros(len(runs.instances))
     np.maximum.at(longest, runs.instance, runs.until)
-    differ = not all(states_ends) and np.any(runs.until < longest[runs.instance])
+    is_open = np.isin(runs.status, [STATUSES.index(Status.CUT), STATUSES.index(Status.UNSTATED)])
+    differ = not all(states_ends) and np.any(is_open & (runs.until < longest[runs.instance]))
     if len(read) > 1 and (parts.get("until") == "instance" or differ):
         raise DataError(
             "several Parquet files do not say until when each run was observed: if it is the last "

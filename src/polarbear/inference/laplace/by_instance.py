@@ -9,6 +9,7 @@ are correlated over time as the scores of instances are (see ``cluster_robust``)
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from polarbear.data.names import natural_sort_key, to_name
 from polarbear.data.rankings import Rankings
 from polarbear.data.table import to_table
 from polarbear.errors import DataError
-from polarbear.inference.e_values import count_outcomes
+from polarbear.inference.e_values import count_outcomes, with_effective_weights
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.cluster_robust import (
     autocorrelation_root,
@@ -101,6 +102,10 @@ def fit_attributes(
     if scores is not None and not isinstance(scores, Scores):
         scores = Scores.from_table(scores, rankings)
     columns = read_attributes(rankings, classes, features)
+    given = rankings
+    if evidence == "instances":
+        groups = None if classes is None else np.unique(columns[classes], return_inverse=True)[1]
+        rankings = with_effective_weights(rankings, groups)
     table = None if scores is None else scores.of_instances(rankings)
     with one_thread():
         rng = np.random.default_rng(seed)
@@ -116,7 +121,12 @@ def fit_attributes(
             data = _build_data(rankings, every, alpha, table, PROB_NO_SIGNAL)
             basis, design = _choose_length(rankings, columns, alpha, table, rng)
         fits = _iterate_fits(data, design)
-        return _draw_posterior(rankings, basis, columns, data, fits, scores, evidence, rng, draws)
+        posterior = _draw_posterior(
+            rankings, basis, columns, data, fits, scores, evidence, rng, draws
+        )
+    weight = np.zeros(len(given.instances))
+    np.add.at(weight, given.instance, given.weight)
+    return replace(posterior, weight=weight, decided=_share_decided(given, basis, columns))
 
 
 def read_attributes(rankings: Rankings, classes: str | None, features: object) -> InstanceData:
@@ -320,8 +330,6 @@ def _draw_posterior(
         top = own[int(np.argmax(weight))]
         curvature = top.model.likelihood.derivatives(top.model.utilities(top.mode))[1]
         information += float(np.trace(curvature.sum(axis=0))) / (n - 1) / n_times
-    weight = np.zeros(len(rankings.instances))
-    np.add.at(weight, rankings.instance, rankings.weight)
     return InstancePosterior(
         algorithms=rankings.algorithms,
         times=rankings.times,
@@ -333,8 +341,7 @@ def _draw_posterior(
         phi=located.phi,
         residual=located.residual,
         information=information / max(1, len(rankings.instances)),
-        weight=weight,
-        decided=_share_decided(rankings, basis, columns),
+        weight=np.ones(len(rankings.instances)),
         scores=scores,
         clock=rankings.clock,
         evidence=evidence,
@@ -348,8 +355,14 @@ def _share_decided(rankings: Rankings, basis: Basis, columns: InstanceData) -> F
         return None
     class_of = columns[basis.names[0]] if isinstance(basis, ClassBasis) and basis.names else []
     classes = [np.flatnonzero(class_of == name) for name in getattr(basis, "classes", ())]
-    parts = [rankings, *map(rankings.take, classes)]
-    shares = [count_outcomes(one).share_decided() for one in parts]
-    if shares[0] is None:
+    counted = [count_outcomes(one) for one in (rankings, *map(rankings.take, classes))]
+    overall = counted[0].share_decided()
+    if overall is None:
         return None
-    return np.stack([np.ones_like(shares[0]) if one is None else one for one in shares])
+    first, second = np.triu_indices(len(rankings.algorithms), 1)
+    shares: list[Floats] = []
+    for own in counted:
+        met = (own.wins + own.losses + own.ties)[:, first, second] > 0
+        share = own.share_decided()
+        shares.append(np.where(met, 1.0 if share is None else share, overall))
+    return np.stack(shares)

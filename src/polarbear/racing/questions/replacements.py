@@ -24,6 +24,7 @@ class Shown:
 
     evidence: PairEvidence  # its arrays have an axis of classes before the others
     log_k: Floats  # (n, n): the logarithms of the e-values that a proof needs
+    log_k_ahead: Floats  # (n, n): those that a race of more instances needs
     level: float  # the logarithm of the e-value that a tie needs
     no_worse: Bools  # (C, S, n, n): row is not worse by more than the margin on a stretch
     better: Bools  # (C, n, n): row is better on average
@@ -56,6 +57,7 @@ class Shown:
         return cls(
             evidence=evidence,
             log_k=needed,
+            log_k_ahead=needed if shares.on_the_way else log_k,
             level=float(-np.log1p(-certainty)),
             no_worse=no_worse,
             better=better,
@@ -99,7 +101,7 @@ class Shown:
 
         ``shift`` is added to the standard errors t of each mean.
         """
-        one, k = self.evidence, self.log_k
+        one, k = self.evidence, self.log_k_ahead
         no_worse = count_more_bets(one.no_worse, one.t_no_worse, one.instances, k, shift)
         better = count_more_bets(one.better, one.t_better, one.on_all_times, k, shift)
         replace = np.maximum(

@@ -148,7 +148,7 @@ class SharedFolderBackend:
         """Return the fingerprints of a job's solver and instance: other code, other results."""
         solver = self._identity.solvers.get(job.algorithm, {}).get("content", "")
         known = self._identity.instances
-        return f"{solver} {known.get(job.instance, known.get(BUILD_FUNCTION, ''))}"
+        return f"{solver} {known.get(job.instance, '')} {known.get(BUILD_FUNCTION, '')}"
 
     def _path(self, kind: str, name: str) -> Path:
         return self._folder / kind / f"{name}.json"

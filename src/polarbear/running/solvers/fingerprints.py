@@ -23,9 +23,12 @@ MAX_PARTS = 20_000
 _CODE_PREFIX = f"{sys.implementation.cache_tag}:"  # bytecode differs between versions of Python
 _FILE_PREFIX = "file:"
 _PLAIN = (bool, str, bytes, bytearray, complex, range, Enum, types.EllipsisType)
-_SETTINGS = (bool, int, float, str, list, tuple, dict, set, frozenset, np.ndarray)  # globals
-_PARTS = (types.FunctionType, bool, int, float, str, list, tuple, dict, set)  # of a class
-_MADE_OF_OTHERS = (functools.partial, types.SimpleNamespace)
+MAX_ARRAY_BYTES = 1_000_000
+"""A larger array of a module is taken for data, which files or instances hold."""
+
+# Globals of a module that are compared, and parts of a class.
+_SETTINGS = (bool, int, float, str, list, tuple, dict, set, frozenset, functools.partial)
+_PARTS = (types.FunctionType, bool, int, float, str, list, tuple, dict, set)
 _IGNORED_ATTRIBUTES = ("__module__", "__doc__", "__qualname__", "__firstlineno__")
 
 
@@ -162,16 +165,25 @@ class _Hasher:
         names = self._feed_code(function.__code__, function.__doc__)
         for name in sorted(names & function.__globals__.keys()):
             used = function.__globals__[name]
-            if not isinstance(used, types.FunctionType):  # such as that of lru_cache
-                used = getattr(used, "__wrapped__", used)
+            if isinstance(used, functools._lru_cache_wrapper):
+                used = used.__wrapped__
+            is_setting = isinstance(used, _SETTINGS) or (
+                isinstance(used, np.ndarray) and used.nbytes <= MAX_ARRAY_BYTES
+            )
+            if not is_setting and type(used).__module__ == function.__module__:
+                used = type(used)  # what an object holds may be another in each process
             is_own = getattr(used, "__module__", None) == function.__module__
-            if is_own or isinstance(used, (*_SETTINGS, *_MADE_OF_OTHERS)):
-                before = self._hash.copy(), self._n_parts
-                try:
-                    self._update("global", name)
-                    self.feed(used)
-                except _Unhashable:  # nothing of this global counts, but all the others do
-                    self._hash, self._n_parts = before
+            if is_setting or (is_own and isinstance(used, types.FunctionType | type)):
+                self._feed_optional("global", name, used)
+
+    def _feed_optional(self, kind: str, name: str, value: Any) -> None:
+        """Feed the hash with a named part; if it cannot be hashed, it alone does not count."""
+        before = self._hash.copy(), self._n_parts
+        try:
+            self._update(kind, name)
+            self.feed(value)
+        except _Unhashable:
+            self._hash, self._n_parts = before
 
     def _feed_code(self, code: types.CodeType, docstring: str | None) -> set[str]:
         """Feed the hash with bytecode and constants; return the names that the code uses."""
@@ -197,8 +209,7 @@ class _Hasher:
             part = part.__func__ if isinstance(part, staticmethod | classmethod) else part
             part = part.fget if isinstance(part, property) else part
             if isinstance(part, _PARTS) and name not in _IGNORED_ATTRIBUTES:
-                self._update("attribute", name)
-                self.feed(part)
+                self._feed_optional("attribute", name, part)
         for base in kind.__bases__:
             if base.__module__ == kind.__module__:
                 self.feed(base)

@@ -182,8 +182,8 @@ def _fingerprint_solver(solver: Any) -> dict[str, str]:
     }
     folder = solver.start_folder or "."
     program = words[0] if "/" in words[0] else shutil.which(words[0]) or words[0]
-    named = [word.partition("=")[2] or word for word in words[1:]]
-    paths = [Path(folder, word) for word in (program, *named)]
+    named = [part for word in words[1:] for part in {word, word.partition("=")[2] or word}]
+    paths = [Path(folder, word) for word in (program, *sorted(named))]
     contents = [content for path in paths if (content := file_fingerprint(path))]
     line = shlex.join(hide_secrets(words))
     shown_options = ", ".join(f"{name}={value!r}" for name, value in sorted(options.items()))

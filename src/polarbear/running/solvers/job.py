@@ -22,7 +22,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from math import inf, isfinite, isnan
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any, Literal, NoReturn, get_args
 
 import numpy as np
@@ -31,11 +31,14 @@ from polarbear.data.levels import encode_violations
 from polarbear.data.run import Direction, Status, sign_of
 from polarbear.errors import DataError, SolverError
 from polarbear.racing.jobs import Job
-from polarbear.running.solvers.processes import own_cpu_seconds
+from polarbear.running.solvers.processes import measure_children
 from polarbear.running.solvers.shared_trajectory import SharedTrajectory
 
 Clock = Literal["evaluations", "wall", "cpu", "reported"]
 CLOCKS: tuple[Clock, ...] = get_args(Clock)
+
+CHILDREN_SECONDS = 0.01
+"""Seconds between measurements of the CPU time of child processes, which has this resolution."""
 
 MAX_IGNORED_STOPS = 1_000
 """How often an optimiser may catch ``HorizonReached`` and go on before its process is ended."""
@@ -201,7 +204,7 @@ class RunningJob:
         if self.clock == "wall":
             return monotonic() - self._started_at
         if self.clock == "cpu":
-            return max(self._latest_time, own_cpu_seconds() - self._started_cpu_seconds)
+            return max(self._latest_time, self._use_cpu() - self._started_cpu_seconds)
         if self.clock == "evaluations" and self._is_tracking:
             return float(self._n_evaluations)
         advice = {
@@ -231,7 +234,8 @@ class RunningJob:
     def _set_start(self) -> None:
         self._process = os.getpid()
         self._started_at = monotonic()
-        self._started_cpu_seconds = own_cpu_seconds()
+        self._measured_at = 0.0
+        self._started_cpu_seconds = self._use_cpu()
         # By other clocks the supervisor or a report notices the horizon.
         self._ends_at = self._started_at + self.horizon if self.clock == "wall" else inf
 
@@ -266,6 +270,13 @@ class RunningJob:
             self._trajectory.end(Status.CUT, self.horizon, "")
             os._exit(0)
         raise HorizonReached
+
+    def _use_cpu(self) -> float:
+        """Return the CPU time of this process and its children, which are measured at times."""
+        now = monotonic()
+        if now >= self._measured_at + CHILDREN_SECONDS:
+            self._measured_at, self._children_seconds = now, measure_children()
+        return process_time() + self._children_seconds
 
     def _record(self, value: float, now: float) -> None:
         """Record an improvement, given its value and time."""

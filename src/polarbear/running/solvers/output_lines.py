@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 MAX_LINE_BYTES = 2_000
 """Longer lines are skipped: no objective value needs them, and patterns may be slow on them."""
 
-_CHUNK_BYTES, _WAIT_SECONDS = 65_536, 0.1
+_CHUNK_BYTES, _WAIT_MILLISECONDS = 65_536, 100
 
-_CAN_WAIT = os.name == "posix"  # elsewhere only for sockets
+_MAX_LEFT_BYTES = 1_000_000
+"""How much is read after the end of a program: more than a pipe holds. A child may write on."""
 
 
 def read_lines(descriptor: int, has_ended: Callable[[], bool]) -> Iterator[str]:
@@ -20,9 +21,18 @@ def read_lines(descriptor: int, has_ended: Callable[[], bool]) -> Iterator[str]:
     Lines end in ``\n``, ``\r\n``, or in ``\r`` as those of a progress display do. Bytes that are
     not UTF-8 become replacement characters.
     """
-    splitter = LineSplitter()
-    while chunk := _read_chunk(descriptor, has_ended):
+    splitter, rest = LineSplitter(), _MAX_LEFT_BYTES
+    while rest > 0:
+        is_over = has_ended()  # before: what it has written is there by now
+        if not _is_readable(descriptor, 0 if is_over else _WAIT_MILLISECONDS):
+            if is_over:
+                break
+            continue
+        chunk = _read_chunk(descriptor)
+        if not chunk:
+            break
         yield from splitter.feed(chunk)
+        rest -= len(chunk) if is_over else 0
     yield from splitter.feed(b"\n")
 
 
@@ -53,13 +63,17 @@ class LineSplitter:
         return [line.decode(errors="replace") for line in whole if 0 < len(line) <= MAX_LINE_BYTES]
 
 
-def _read_chunk(descriptor: int, has_ended: Callable[[], bool]) -> bytes:
+def _is_readable(descriptor: int, milliseconds: int) -> bool:
+    """Wait until there is something to read, at most for some time; return whether there is."""
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(milliseconds))
+
+
+def _read_chunk(descriptor: int) -> bytes:
     """Read some bytes from a file descriptor; b"" at the end."""
-    is_over = False
-    while _CAN_WAIT and not select.select([descriptor], [], [], _WAIT_SECONDS)[0]:
-        if is_over:
-            return b""
-        is_over = has_ended()  # what it wrote last may have arrived meanwhile
     try:
         return os.read(descriptor, _CHUNK_BYTES)
     except OSError:  # a terminal reports its closed other end as an error

@@ -258,14 +258,16 @@ def measure_cpu_seconds(pids: Iterable[int]) -> float:
     return sum(_measure(pid, cpu_seconds) for pid in pids)
 
 
-def own_cpu_seconds() -> float:
-    """Return the CPU time of this process and of all its descendants."""
-    pids, found, others = None, find_descendants(os.getpid()), 0.0
-    while found != pids:  # one that ends meanwhile counts in neither itself nor its parent
+def measure_children() -> float:
+    """Return the CPU time of all descendants of this process, also of those that have ended."""
+    seconds, found = 0.0, find_descendants(os.getpid())
+    for _ in range(3):  # one that ends meanwhile counts in neither itself nor its parent
         pids, waited = found, os.times()
-        others = measure_cpu_seconds(found) + waited.children_user + waited.children_system
+        seconds = measure_cpu_seconds(pids) + waited.children_user + waited.children_system
         found = find_descendants(os.getpid())
-    return time.process_time() + others
+        if found == pids:
+            break
+    return seconds
 
 
 def _measure(pid: int, measure: Callable[[psutil.Process], float]) -> Any:

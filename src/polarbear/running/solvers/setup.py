@@ -173,10 +173,9 @@ class Setup:
                     "has no group 'time': give it one, or set the clock of the race to 'wall'"
                 )
         if clock == "wall" and limits is not None and limits.wall_seconds == grid_times[-1]:
-            raise DataError(
-                f"the limit must be longer than the last time, {grid_times[-1]:g}: it also counts "
-                "the start of a run, so that every run would fail",
-                wall_seconds=limits.wall_seconds,
+            warn(
+                f"wall_seconds={limits.wall_seconds:g} is the last time: a limit also counts the "
+                "start of a run, so that runs which go on until then fail; use a longer one"
             )
         made = Instances.of(instances)
         return cls(
