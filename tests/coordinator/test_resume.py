@@ -353,6 +353,19 @@ def test_a_changed_program_is_refused(folder, capsys):
     assert events_of(folder / "race.db") == before
 
 
+def test_an_interrupted_call_says_where_its_runs_are(tmp_path, monkeypatch):
+    with pb.race(**base(tmp_path / "race.db")) as result:
+        result.extend(budget=pb.Budget(runs=500))
+
+        def interrupt(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(result, "_collect", interrupt)
+        with pytest.raises(KeyboardInterrupt) as stopped:
+            result.resume()
+        assert "race.db; the same call resumes" in stopped.value.__notes__[0]
+
+
 def test_a_solver_that_comes_back_with_other_code_is_refused(tmp_path):
     with pb.race(**base(tmp_path / "race.db")) as result:
         result.add("c", partial(search, scale=3.0))

@@ -74,10 +74,10 @@ def test_the_ribbon_of_a_posterior_follows_prob_best():
 def test_letters_tell_without_colour_what_colours_tell(ribbon):
     _, ticks, row, key = render_ribbon_text(ribbon, 64).split("\n")
     assert "\x1b" not in row
-    assert row == "A" * 8 + "a" * 16 + "B" * 16 + "c" * 24
-    assert ticks.index("560") == row.index("B")
+    assert row == "E" * 8 + "e" * 16 + "M" * 16 + "l" * 24
+    assert ticks.index("560") == row.index("M")
     assert ticks.endswith("10,000 evaluations")
-    assert key == "A early  B middle  C late  small letters: less than 95 % certain"
+    assert key == "E early  M middle  L late  small letters: less than 95 % certain"
     coloured = render_ribbon_text(ribbon, 64, is_coloured=True)
     blocks = coloured.split("\n")[2]
     plain = re.sub(r"\x1b\[[0-9;]*m", "", blocks)

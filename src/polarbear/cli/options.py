@@ -5,6 +5,7 @@ An option that is a field of a record is written there: its type, its choices an
 
 import argparse
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -117,7 +118,7 @@ def _read_parameters(source: Any) -> dict[str, str]:
         if not line.startswith(" "):
             names = line.split(", ")
         for name in names if line.startswith(" ") else ():
-            text = line.strip().replace(":func:`", "").replace("`", "").replace("%", "%%")
+            text = re.sub(":[a-z]+:`|`", "", line.strip()).replace("%", "%%")
             words[name] = f"{words[name]} {text}" if name in words else text
     return words
 

@@ -304,6 +304,11 @@ class SolverRace(Race):
                 except SolverError:  # nothing of this round is kept
                     backend.outcomes(0.0)
                     raise
+                except KeyboardInterrupt as interrupted:
+                    if self._store is not None:
+                        name = self._store.name
+                        interrupted.add_note(f"finished runs are in {name}; the same call resumes")
+                    raise
                 jobs = self._next_jobs()
                 self._cancel_unwanted(backend, under_way, jobs)
             backend.outcomes(0.0)  # so that it forgets what is stored by now

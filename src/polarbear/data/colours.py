@@ -182,7 +182,7 @@ class Cast:
         return self.pareto if len(self.names) > MAX_COLOURED and self.pareto else self.names
 
     def styles(self) -> dict[str, Style]:
-        """Return the style of each algorithm; its colour depends on its name alone."""
+        """Return the style of each algorithm; its colour depends on its name, if that is free."""
         separated = self.names if len(self.names) <= MAX_SEPARATED else self.coloured
         styles = _separate(separated)
         shown = set(self.coloured)
@@ -195,11 +195,12 @@ def _separate(names: Iterable[str]) -> dict[str, Style]:
     The names are taken in the order of their hashes, so that one that joins changes few others.
     """
     styles: dict[str, Style] = {}
-    for number, name in sorted((_hash_name(name), name) for name in names):
-        colour, on_dark = _fixed.get(name) or (
-            PAPER_COLOURS[number % len(PAPER_COLOURS)],
-            DARK_COLOURS[number % len(DARK_COLOURS)],
-        )
+    numbers = {name: _hash_name(name) for name in names}
+    order = sorted(numbers, key=lambda name: (numbers[name], name))
+    places = _choose_places({name: numbers[name] for name in order if name not in _fixed})
+    for name in order:
+        number, place = numbers[name], places.get(name, 0)
+        colour, on_dark = _fixed.get(name) or (PAPER_COLOURS[place], DARK_COLOURS[place])
         turn = number // len(PAPER_COLOURS)
         dashes = (*_rotate(DASHES[:4], turn % 4), *DASHES[4:])  # the last two where they are needed
         markers = _rotate(MARKERS, turn % len(MARKERS))
@@ -207,6 +208,27 @@ def _separate(names: Iterable[str]) -> dict[str, Style]:
         # The first of those that are least confused with earlier ones.
         styles[name] = min(options, key=lambda one: sum(_rate(one, s) for s in styles.values()))
     return styles
+
+
+def _choose_places(numbers: Mapping[str, int]) -> dict[str, int]:
+    """Return the index of a colour for each name, by its number; up to twelve have their own.
+
+    Of names with the same colour the first one has it, and the others those that nobody has.
+
+    >>> _choose_places({"a": 3, "b": 15, "c": 4})
+    {'a': 3, 'c': 4, 'b': 5}
+    """
+    n = len(PAPER_COLOURS)
+    if len(numbers) > n:
+        return {name: number % n for name, number in numbers.items()}
+    first: dict[int, str] = {}
+    for name, number in numbers.items():
+        first.setdefault(number % n, name)
+    places = {name: place for place, name in first.items()}
+    for name in [name for name in numbers if name not in places]:
+        after = (k % n for k in range(numbers[name] % n, 2 * n))
+        places[name] = next(place for place in after if place not in places.values())
+    return places
 
 
 def _rate(one: Style, other: Style) -> int:

@@ -93,7 +93,8 @@ def from_runs(
     recorded = _find_few_distinct(np.concatenate([runs.time, runs.until]))
     whole = _is_whole(runs.time) and _is_whole(runs.until)
     first = find_first_time(runs)
-    keeps_all = recorded is not None and len(recorded) <= MAX_CHECKPOINTS
+    # Where runs end by themselves says nothing of the times at which values were recorded.
+    keeps_all = recorded is not None and len(np.unique(runs.time)) <= MAX_CHECKPOINTS
     begin, end = _choose_range(runs, first, start, stop, whole, keeps_all)
     if n is None:
         if recorded is not None:

@@ -63,8 +63,8 @@ def render_ribbon_text(ribbon: Ribbon, width: int = 80, *, is_coloured: bool = F
     >>> print(render_ribbon_text(ribbon, 24))
     What to run if you stop here
     1                 32  100 seconds
-    AAAAAAaaaaaaaaaaaaBBBBBB
-    A x  B y  small letters: less than 95 % certain
+    XXXXXXxxxxxxxxxxxxYYYYYY
+    X x  Y y  small letters: less than 95 % certain
     """
     if not ribbon.leads:
         return f"{CAPTION}: nothing is known yet"
@@ -88,12 +88,27 @@ def render_ribbon_text(ribbon: Ribbon, width: int = 80, *, is_coloured: bool = F
         }
         key = [*hidden.values(), f"█ at least {CERTAIN:.0%} certain, ░ less".replace("%", " %")]
         return "\n".join([*lines, "  ".join(key)])
-    letters = {name: ascii_uppercase[k % 26] for k, name in enumerate(dict.fromkeys(names))}
+    letters = _choose_letters(list(dict.fromkeys(names)))
     leader = [letters[escape_text(ribbon.algorithms[code])] for code in ribbon.top[cell, 0]]
     shown = (one if sure else one.lower() for one, sure in zip(leader, is_certain, strict=True))
     key = [f"{letter} {name}" for name, letter in letters.items()]
     note = [] if all(is_certain) else [f"small letters: {UNCERTAIN_NOTE}"]
     return "\n".join([*lines, "".join(shown), "  ".join([*key, *note])])
+
+
+def _choose_letters(names: list[str]) -> dict[str, str]:
+    """Return a letter for each name: its own initial, or one that is no initial of another.
+
+    >>> _choose_letters(["B", "A", "beta"])
+    {'B': 'B', 'A': 'A', 'beta': 'C'}
+    """
+    free = [letter for letter in ascii_uppercase if letter not in {n[0].upper() for n in names}]
+    letters: dict[str, str] = {}
+    for name in names:
+        initial = name[0].upper()
+        is_own = initial in ascii_uppercase and initial not in letters.values()
+        letters[name] = initial if is_own else (free.pop(0) if free else "?")
+    return letters
 
 
 def _paint(colour: str, name: str, width: int) -> str:

@@ -26,8 +26,8 @@ class Budget:
     deadline
         No run is started from then on. :func:`polarbear.race` takes a duration from the start of
         the call ("8h", "90m", "1h 30m"), the next such time of day ("18:30"), a date and time
-        ("2030-01-31T18:30"), or a Unix time. In :class:`Race`, which has no clock, it is a number
-        that is compared with the ``now`` of ``ask(now)``.
+        ("2030-01-31T18:30"), or a Unix time. Runs that still go on then are stopped and ignored. A
+        Race has no clock, so it compares a number with the now of ``ask(now)``.
     retries
         How often a failed run (crashed, killed or out of memory) is requested again, with another
         seed. If the last attempt fails too, it counts with the values it had reached. An extension

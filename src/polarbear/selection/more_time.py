@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from polarbear._text import format_duration, format_share, format_share_range
+from polarbear._text import format_duration, format_share, format_share_range, round_time
 from polarbear.data.grid import from_runs
 from polarbear.data.names import find_indices
 from polarbear.data.runs import Runs, check_runs
@@ -66,8 +66,9 @@ class ValueOfTime:
                 f"{format_share(estimate)} of instances ({format_share_range(low, high)})"
             )
         low, high = self.improves[int(np.searchsorted(self.budgets, enough)), 1:]
+        stops = round_time(enough, self.clock, 3)
         return (
-            f"more time stops paying at {format_duration(enough, self.clock)}: twice the budget "
+            f"more time stops paying at {format_duration(stops, self.clock)}: twice the budget "
             f"then improves {who} by more than {100 * self.tolerance:g} % on at most "
             f"{100 * PAYS:g} % of instances ({format_share_range(low, high)} there)"
         )
