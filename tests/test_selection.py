@@ -219,6 +219,12 @@ def test_log_time_has_no_zero():
         pb.select(certain(np.eye(3), np.arange(3.0)), pb.preferences.between(scale="log"))
 
 
+def test_a_choice_that_another_one_equals_says_so():
+    close = str(pb.select(certain([[0.5, 0.5], [0.5, 0.5]])))
+    assert close.startswith("run a0: best by expected value, but a1 is as likely the best\n")
+    assert "as likely" not in str(pb.select(certain([[0.6, 0.6], [0.4, 0.4]])))
+
+
 def test_what_lies_outside_of_the_grid_is_said():
     with pytest.warns(
         pb.errors.DataWarning, match="range 50 to 200 seconds is only known from 50 to 100"

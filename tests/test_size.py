@@ -19,7 +19,7 @@ BUDGETS = {
     "plots": 2616,
     "cli": 2364,
     "store": 2265,
-    "selection": 1604,
+    "selection": 1609,
     "reporting": 1101,
     "design": 1058,
     "coordinator": 803,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from polarbear._text import escape_text, render_card
+from polarbear._text import escape_text, format_list, render_card
 from polarbear.selection.portfolios import Risk
 
 SHOWN_LINES = (
@@ -19,6 +19,9 @@ SHOWN_LINES = (
     "found by ",
 )
 """The beginnings of the lines of a selection that a notebook shows above the table."""
+
+CLOSE = 0.8
+"""Another choice is about as likely the best if its probability is at least this share of it."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ class Selection:
     def __str__(self) -> str:
         by = {"expected": "expected value", "best": "the probability of being best"}
         quantile = None if isinstance(self.risk, str) else f"{self.risk:.3g} quantile"
-        lines = [f"run {self.choice}: best by {quantile or by[str(self.risk)]}"]
+        lines = [f"run {self.choice}: best by {quantile or by[str(self.risk)]}{self._list_close()}"]
         lines += [f"  caution: {text}" for text in self.cautions]
         lines.append(f"  preference: {self.preference}")
         if self._is_clipped():
@@ -166,6 +169,12 @@ class Selection:
             f"sure: not met, P(best) = {best:.3f} is below {self.sure:g}{closest}. "
             f"To run {self.choice} all the same costs {loss} on average (regret)"
         )
+
+    def _list_close(self) -> str:
+        """Return which other choices are about as likely the best; "" if there are none."""
+        close = [str(one) for one in self.choices[1:] if one.best >= CLOSE * self.choice.best]
+        are = "is" if len(close) == 1 else "are"
+        return f", but {format_list(close, 3)} {are} as likely the best" if close else ""
 
     def _is_clipped(self) -> bool:
         """Return whether the preference gives weight to times without ratings."""
