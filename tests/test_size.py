@@ -12,7 +12,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
     "inference": 8241,
-    "readers": 5288,
+    "readers": 5290,
     "racing": 3540,
     "data": 4104,
     "running": 3541,

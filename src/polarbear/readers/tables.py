@@ -191,12 +191,14 @@ def read_long_parquet(
             states_ends.append(is_stated or table.n_rows > len(read[-1].time))
             if not len(read[-1]):
                 warn(f"{name} has no rows: nothing says which run it is")
-    runs = read[0] if len(read) == 1 else Runs.concat(read)
+    if len(read) == 1:
+        return read[0]
+    runs = Runs.concat(read)
     longest = np.zeros(len(runs.instances))
     np.maximum.at(longest, runs.instance, runs.until)
     is_open = np.isin(runs.status, [STATUSES.index(Status.CUT), STATUSES.index(Status.UNSTATED)])
     differ = not all(states_ends) and np.any(is_open & (runs.until < longest[runs.instance]))
-    if len(read) > 1 and (parts.get("until") == "instance" or differ):
+    if parts.get("until") == "instance" or differ:
         raise DataError(
             "several Parquet files do not say until when each run was observed: if it is the last "
             "row of the run, pass ",
