@@ -1,16 +1,19 @@
 """The ribbon: who leads at each time, where that changes, and its pictures."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import polarbear as pb
+from polarbear.data.colours import Cast
 from polarbear.inference.ribbon import Ribbon
 from polarbear.inference.ribbon_pictures import (
     blend,
     choose_ink,
+    get_ribbon_styles,
     render_ribbon_svg,
     render_ribbon_text,
 )
@@ -132,3 +135,17 @@ def test_close_rivals_that_alternate_are_one_stretch_in_words():
     best = np.array([[0.8, 0.2, 0.0], [0.1, 0.7, 0.2], [0.0, 0.3, 0.7]])
     ribbon = Ribbon.of(["a", "b", "c"], np.array([1.0, 10.0, 100.0]), "time", best)
     assert ribbon.describe().count("not certain") == 3  # each has its own stretch
+
+
+def test_a_leader_has_the_colour_that_it_has_among_all_algorithms():
+    """The ribbon of a race was coloured among its leaders alone, and its table among all."""
+    names = [f"solver {k}" for k in range(12)]
+    styles = Cast.of(names).styles()
+    best = np.tile(np.eye(12)[:2], (2, 1))
+    whole = Ribbon.of(names, np.arange(1.0, 5.0), "time", best)
+    part = replace(Ribbon.of(names[:2], whole.times, "time", best[:, :2]), others=tuple(names))
+    for ribbon in (whole, part):
+        shown = get_ribbon_styles(ribbon)
+        assert {name: shown[name].colour for name in names[:2]} == {
+            name: styles[name].colour for name in names[:2]
+        }

@@ -1,11 +1,11 @@
 """The style of each algorithm, the same in all figures and reports.
 
-The colour follows from the name alone, so that it is the same in every figure, and an algorithm
-that joins changes no other. Two algorithms may therefore share a colour; these have different
-dashes. Any two colours differ by at least 27 in CIELAB with normal vision, and by at least 18 with
-protanopia and deuteranopia. Their contrast with paper and with a dark screen is at least 3.
-Algorithms that are equally dark differ in dashes or markers, so that lines stay distinct in grey
-print. ``set_colours`` fixes colours.
+The colour follows from the name, so that it is the same in every figure. If another algorithm of
+the comparison has it with more right, it is the next free one; of more than twelve, some share a
+colour and have different dashes. Any two colours differ by at least 27 in CIELAB with normal
+vision, and by at least 18 with protanopia and deuteranopia. Their contrast with paper and with a
+dark screen is at least 3. Algorithms that are equally dark differ in dashes or markers, so that
+lines stay distinct in grey print. ``set_colours`` fixes colours.
 """
 
 import hashlib

@@ -86,6 +86,8 @@ class Ribbon(FrozenRecord):
         leader first.
     probability
         Shape (T, at most 3): P(best) of these.
+    others
+        Algorithms of the same comparison that have left, whose colours are not free.
 
     Examples
     --------
@@ -102,6 +104,7 @@ class Ribbon(FrozenRecord):
     edges: Floats
     top: NDArray[np.intp]
     probability: Floats
+    others: tuple[str, ...] = ()
 
     @classmethod
     def of(

@@ -48,8 +48,8 @@ def blend(colour: str, opacity: float, ground: str = "#ffffff") -> str:
 
 
 def get_ribbon_styles(ribbon: Ribbon) -> Mapping[str, Style]:
-    """Return the style of each algorithm that leads; its colour depends on its name alone."""
-    return Cast.of({ribbon.algorithms[one.algorithm] for one in ribbon.leads}).styles()
+    """Return the style of each algorithm, which it also has in other figures."""
+    return Cast.of([*ribbon.algorithms, *ribbon.others]).styles()
 
 
 def render_ribbon_text(ribbon: Ribbon, width: int = 80, *, is_coloured: bool = False) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from polarbear._text import format_time
@@ -14,7 +16,7 @@ from polarbear.inference.ribbon_pictures import (
     choose_ink,
     get_ribbon_styles,
 )
-from polarbear.plots.arguments import PosteriorSource, get_posterior, get_times
+from polarbear.plots.arguments import PosteriorSource, get_cast, get_posterior, get_times
 from polarbear.plots.canvas import (
     NO_DECISION_MESSAGE,
     NOTE_COLOUR,
@@ -62,7 +64,8 @@ def ribbon_data(source: PosteriorSource, *, time: TimeScale = "auto") -> Ribbon:
     is_log = None if time == "auto" else time == "log"
     if posterior is None:
         return Ribbon.of((), times, clock, np.zeros((len(times), 0)), is_log)
-    return Ribbon.of(posterior.algorithms, times, clock, posterior.prob_best(), is_log)
+    found = Ribbon.of(posterior.algorithms, times, clock, posterior.prob_best(), is_log)
+    return replace(found, others=() if posterior is source else get_cast(source).names)
 
 
 def ribbon(

@@ -202,7 +202,8 @@ class RaceStatus:
         for t, row in enumerate(self.answer.best):
             for name, sure in row:
                 best[t, names.index(name)] = sure
-        return Ribbon.of(names, np.array(self.setup.times), self.setup.clock, best)
+        ribbon = Ribbon.of(names, np.array(self.setup.times), self.setup.clock, best)
+        return replace(ribbon, others=tuple(one.algorithm for one in self.verdicts))
 
     @property
     def chosen(self) -> tuple[str, ...]:

@@ -118,8 +118,9 @@ def make_document(
     question = question or (ParetoSet() if racing is None else racing.question)
     certainty = question.certainty if certainty is None else certainty
     found = replace(question, certainty=certainty).read_posterior(posterior) if posterior else None
-    cast = get_cast(subject, certainty)
-    if racing is None and found is not None:
+    if racing is not None or found is None:
+        cast = get_cast(subject, certainty)
+    else:
         kept = [one.algorithm for one in found.verdicts if one.is_candidate]
         cast = Cast.of(found.algorithms, kept)
     times, clock = get_times(subject)

@@ -253,10 +253,8 @@ def value_of_selection(
                 yield np.stack([evaluate_curves(wanted.function, one) for one in curves], axis=1)
 
     values = np.stack(list(iterate_values()))  # (instances, draws, algorithms)
-    mean, weight = (
-        values.mean(axis=1),
-        posterior.weight if columns is None else np.ones(len(values)),
-    )
+    mean = values.mean(axis=1)
+    weight = np.ones(len(values)) if columns is not None else posterior.weight
     weight = weight / weight.sum()
     single, chosen = int(np.argmax(weight @ mean)), mean.argmax(axis=1)
     selected = np.take_along_axis(values, chosen[:, None, None], axis=2)[..., 0]

@@ -124,8 +124,7 @@ def fit_attributes(
         posterior = _draw_posterior(
             rankings, basis, columns, data, fits, scores, evidence, rng, draws
         )
-    weight = np.zeros(len(given.instances))
-    np.add.at(weight, given.instance, given.weight)
+    weight = np.bincount(given.instance, given.weight, minlength=len(given.instances))
     return replace(posterior, weight=weight, decided=_share_decided(given, basis, columns))
 
 

@@ -235,7 +235,7 @@ class RunningJob:
         self._process = os.getpid()
         self._started_at = monotonic()
         self._measured_at = 0.0
-        self._started_cpu_seconds = self._use_cpu()
+        self._started_cpu_seconds = self._use_cpu() if self.clock == "cpu" else process_time()
         # By other clocks the supervisor or a report notices the horizon.
         self._ends_at = self._started_at + self.horizon if self.clock == "wall" else inf
 
