@@ -6,6 +6,7 @@ import pytest
 import polarbear as pb
 from polarbear.calibration import odds
 from polarbear.calibration.population import (
+    Truth,
     count_wins,
     find_contested_pairs,
     fit_utilities,
@@ -95,7 +96,7 @@ def test_claims_are_counted_as_one_would_by_hand():
     gap = np.stack([np.where(np.arange(100) < 97, 1.0, -1.0), np.where(np.arange(100) < 40, 1, -1)])
     noise = np.linspace(-0.1, 0.1, 100)
     draws = np.stack([gap.T + noise[:, None], np.zeros((100, 2))], axis=2)
-    tally = tally_claims(posterior_of(draws), np.array([[1.0, 0.0], [0.5, 0.0]]))
+    tally = tally_claims(posterior_of(draws), Truth(np.array([[1.0, 0.0], [0.5, 0.0]])))
     assert tally.coverage.value == 1.0
     assert tally.claims(0.95, 0.99) == (0.95, 0.99, pytest.approx(0.97), tally.claims(0.95).true)
     assert tally.claims(0.95, 0.99).true.value == 1.0
@@ -103,16 +104,16 @@ def test_claims_are_counted_as_one_would_by_hand():
     assert [one.true.cases for one in tally.curve()] == [0, 1, 0, 0, 0, 1, 0]
     joint = tally.claims(0.2, 0.5, "everywhere")
     assert (joint.claimed, joint.true.value, joint.true.cases) == (pytest.approx(0.4), 1.0, 1.0)
-    outside = tally_claims(posterior_of(draws), np.array([[3.0, 0.0], [-3.0, 0.0]]))
+    outside = tally_claims(posterior_of(draws), Truth(np.array([[3.0, 0.0], [-3.0, 0.0]])))
     assert outside.coverage.value == 0.0
     asked = np.zeros((2, 2, 2), dtype=bool)
-    assert tally_claims(posterior_of(draws), np.zeros((2, 2)), asked).coverage.cases == 0
+    assert tally_claims(posterior_of(draws), Truth(np.zeros((2, 2)), asked)).coverage.cases == 0
 
 
 def test_a_claim_about_two_that_are_even_is_half_right():
     draws = np.zeros((100, 1, 2))
     draws[:, 0, 0] = np.where(np.arange(100) < 97, 1.0, -1.0)
-    assert tally_claims(posterior_of(draws), np.zeros((1, 2))).wrong(0.95).value == 0.5
+    assert tally_claims(posterior_of(draws), Truth(np.zeros((1, 2)))).wrong(0.95).value == 0.5
 
 
 def test_the_error_of_a_share_is_that_between_replicates():
@@ -129,7 +130,9 @@ def test_the_error_of_a_share_is_that_between_replicates():
 
 
 def test_tallies_add_up():
-    parts = [tally_claims(pb.fit(simulate_rankings(TRUTH, 20, seed)), TRUTH) for seed in range(3)]
+    parts = [
+        tally_claims(pb.fit(simulate_rankings(TRUTH, 20, seed)), Truth(TRUTH)) for seed in range(3)
+    ]
     whole = Tally.concat(parts)
     assert len(whole) == 3
     assert whole.coverage.cases == sum(part.coverage.cases for part in parts)
@@ -213,14 +216,27 @@ def test_a_misfit_of_the_model_is_the_headline():
     """It stood in the last lines, under a verdict that took certainty at its word."""
     truth = np.repeat(np.array([[0.0, 0.4, 0.8]]), 4, axis=0)
     pool = simulate_rankings(truth, 200, 9, persistence=0.5, spread=[0, 0, 6])
-    found = pb.calibrate(pool, replicates=15, draws=500)
+    found = pb.calibrate(pool, "HierarchicalDirichlet", replicates=15, draws=500)
     misfit = found.misfit
     assert abs(misfit.model - misfit.other) > 0.05
     assert found.verdict == "calibrated"
+    assert found.counted == 0
     headline = " ".join(str(found).split("  data ")[0].split())
     assert headline.startswith("verdict calibrated for the fitted model, but the model misfits")
     assert f"{misfit.model:.2f} by the model, {misfit.other:.2f} by counting" in headline
     assert "taken at its word" not in str(found)
+
+
+def test_counted_ratings_are_compared_with_first_places():
+    """They were compared with a model, which held in 40 % of intervals of the example."""
+    runs = pb.example()
+    found = pb.calibrate(runs, times=pb.grid.from_runs(runs, 5), replicates=12)
+    assert found.counted == 1
+    assert found.verdict == "calibrated"
+    assert 0.91 < found.tally.coverage.value < 0.99
+    said = " ".join(str(found).split())
+    assert "the truth is the first places of all of yours, because all ratings are counted" in said
+    assert "Ratings are counted, because the model misfits these data. CMA-ES beats" in said
 
 
 def test_without_a_misfit_certainty_is_taken_at_its_word():

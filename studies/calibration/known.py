@@ -7,6 +7,7 @@ import numpy as np
 from calibration.cells import Arrays, Cell, Model, seeded
 from calibration.models import fit, models
 
+from polarbear.calibration.population import Truth
 from polarbear.calibration.tally import Tally, tally_claims
 from polarbear.simulation import PAPER_PRIOR, draw_truth, simulate_rankings
 
@@ -20,7 +21,7 @@ def measure(
     rng = seeded("known", n_times, persistence, instances, replicate)
     truth, _ = draw_truth(PAPER_PRIOR, np.linspace(0, 1, n_times), ALGORITHMS, rng)
     rankings = simulate_rankings(truth, instances, rng, persistence=persistence)
-    return counts(tally_claims(fit(rankings, model), truth))
+    return counts(tally_claims(fit(rankings, model), Truth(truth)))
 
 
 def counts(tally: Tally) -> Arrays:

@@ -9,7 +9,7 @@ from calibration.cells import Cell, Model, seeded
 from calibration.known import counts
 from calibration.models import fit, models
 
-from polarbear.calibration.population import find_contested_pairs, fit_utilities
+from polarbear.calibration.population import Population
 from polarbear.calibration.tally import tally_claims
 from polarbear.data.rankings import Rankings, select_times
 from polarbear.simulation import rank_costs
@@ -30,19 +30,20 @@ def pool(name: str) -> Rankings:
 
 
 @cache
-def truth(name: str) -> tuple[Rankings, np.ndarray, np.ndarray]:
-    """The pool at 30 times, the nearest Plackett-Luce model, and whose odds are known."""
+def population(name: str) -> tuple[Rankings, Population]:
+    """The pool at 30 times, and what is true in it."""
     every_other = select_times(pool(name), np.arange(0, 60, 2))
-    return every_other, fit_utilities(every_other), find_contested_pairs(every_other)
+    return every_other, Population.of(every_other)
 
 
 def measure(
     name: str, instances: int, replace: bool, model: Model, replicate: int
 ) -> Mapping[str, np.ndarray]:
-    rankings, utilities, asked = truth(name)
+    rankings, whole = population(name)
     rng = seeded("recorded", name, instances, replicate)
     chosen = rng.choice(len(rankings.instances), instances, replace=replace)
-    return counts(tally_claims(fit(rankings.take(chosen), model), utilities, asked))
+    posterior = fit(rankings.take(chosen), model)
+    return counts(tally_claims(posterior, whole.truth_for(posterior)))
 
 
 def cells(quick: bool, replicates: int) -> list[Cell]:

@@ -2,20 +2,68 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from polarbear.data.positions import UNKNOWN, compute_positions
 from polarbear.data.rankings import Rankings
+from polarbear.inference.counted import LEAST_SHARE, has_counted_ratings
 from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
+from polarbear.inference.posterior import Posterior
 
 Floats = NDArray[np.float64]
 
 MIN_WINS_OF_EACH = 5.0
 """The odds of a pair count as known if each of the two won on this number of instances."""
+
+
+class Truth(NamedTuple):
+    """What the claims of posteriors are compared with."""
+
+    utilities: Floats  # (T, n), whose differences are the log-odds of two ratings
+    asked: NDArray[np.bool_] | None = None  # (T, n, n): the pairs whose odds are known; None: all
+
+    @classmethod
+    def of_model(cls, rankings: Rankings) -> Self:
+        """Return the truth for posteriors of a model: the nearest Plackett-Luce model."""
+        return cls(fit_utilities(rankings), find_contested_pairs(rankings))
+
+    @classmethod
+    def of_counts(cls, rankings: Rankings) -> Self:
+        """Return the truth for posteriors by counts: the first places, which ties share.
+
+        >>> from polarbear.simulation import rank_costs
+        >>> truth = Truth.of_counts(rank_costs(np.array([[[1.0, 2.0], [1.0, 3.0], [2.0, 1.0]]])))
+        >>> np.exp(truth.utilities).round(2)
+        array([[0.67, 0.33]])
+        """
+        position = to_dense_positions(rankings)
+        place = np.where(position == UNKNOWN, position.shape[2], position)
+        first = place == place.min(axis=2, keepdims=True)
+        first = first / first.sum(axis=2, keepdims=True)
+        number = np.einsum("c,tcn->tn", rankings.weight, first)
+        share = np.maximum(number / rankings.weight.sum(), LEAST_SHARE)
+        known = number >= MIN_WINS_OF_EACH
+        return cls(np.log(share), known[:, :, None] & known[:, None])
+
+
+class Population(NamedTuple):
+    """What is true in recorded rankings, in the sense of each kind of posterior."""
+
+    modelled: Truth
+    counted: Truth
+
+    @classmethod
+    def of(cls, rankings: Rankings) -> Self:
+        """Return what is true where the instances of these rankings are all that there are."""
+        return cls(Truth.of_model(rankings), Truth.of_counts(rankings))
+
+    def truth_for(self, posterior: Posterior) -> Truth:
+        """Return what the ratings of a posterior state: those of a model, or first places."""
+        return self.counted if has_counted_ratings(posterior) else self.modelled
 
 
 def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:

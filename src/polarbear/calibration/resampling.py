@@ -18,11 +18,12 @@ from polarbear.calibration.odds import (
     check_irrelevant_alternatives,
     check_win_rates,
 )
-from polarbear.calibration.population import find_contested_pairs, fit_utilities
+from polarbear.calibration.population import Population
 from polarbear.calibration.tally import Estimate, Tally, tally_claims
 from polarbear.data.rankings import Rankings
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning, FitWarning
+from polarbear.inference.counted import has_counted_ratings
 from polarbear.inference.fit import as_rankings, check_keywords, fit
 from polarbear.priors.by_name import make_prior
 from polarbear.priors.prior import Prior
@@ -73,6 +74,8 @@ class Calibration:
         and whether they agree with the win rates.
     prior
         The prior of the posteriors.
+    counted
+        The share of the posteriors whose ratings are counted: first places, without a model.
     """
 
     algorithms: tuple[str, ...]
@@ -84,6 +87,7 @@ class Calibration:
     thirds: OddsCheck
     rates: OddsCheck
     prior: str
+    counted: float = 0.0
 
     @property
     def verdict(self) -> Literal["calibrated", "overconfident", "underconfident", "unknown"]:
@@ -133,7 +137,7 @@ class Calibration:
             f"{format_count(self.instances, 'instance')}, {grid}",
             "judged": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
             f"{format_count(self.drawn, 'instance')} drawn from yours with replacement, with "
-            f"{self.prior}; the truth is the Plackett-Luce model nearest to all of yours",
+            f"{self.prior}; {self._truth()}",
             "intervals": self._intervals(),
             "claims": self._claims(0.95, 0.99, "ahead", "a lead at a time"),
             "": self._claims(0.99, 1.0, "ahead", "a lead at a time"),
@@ -145,6 +149,15 @@ class Calibration:
             fill(escape_text(text), 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
             for name, text in lines.items()
         )
+
+    def _truth(self) -> str:
+        model, counts = "the Plackett-Luce model nearest to all of yours", "the first places of all"
+        if not self.counted:
+            return f"the truth is {model}"
+        if self.counted == 1:
+            return f"the truth is {counts} of yours, because all ratings are counted"
+        share = _format_percent(self.counted)
+        return f"the truth is {model}; {counts} of them for the {share} whose ratings are counted"
 
     def _intervals(self) -> str:
         coverage = self.tally.coverage
@@ -167,7 +180,9 @@ class Calibration:
     def _verdict(self) -> str:
         verdict, misfit = VERDICT_TEXTS[self.verdict], self.misfit
         if misfit is not None:
-            if self.verdict == "calibrated":
+            if self.counted >= 0.5:
+                verdict += ". Ratings are counted, because the model misfits these data"
+            elif self.verdict == "calibrated":
                 verdict = MISFIT_TEXT
             else:
                 verdict += "; and the model misfits these data"
@@ -244,7 +259,8 @@ def calibrate(
 
     The instances of the data are treated as the population. Data sets are drawn from them with
     replacement and fitted, and the claims of the posteriors are counted against the truth: the
-    Plackett-Luce model that is nearest to all of the data.
+    Plackett-Luce model that is nearest to all of the data or, for a posterior whose ratings are
+    counted, the first places in all of the data.
 
     Parameters
     ----------
@@ -292,8 +308,8 @@ def calibrate(
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError("expected a whole number of at least 2", **{name: value})
     prior = make_prior(prior)
-    truth, asked = fit_utilities(rankings), find_contested_pairs(rankings)
-    tallies = []
+    population = Population.of(rankings)
+    tallies, n_counted = [], 0
     for replicate in range(replicates):
         chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
         with warnings.catch_warnings():
@@ -301,7 +317,8 @@ def calibrate(
             warnings.simplefilter("ignore", FitWarning)
             warnings.simplefilter("ignore", DataWarning)
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
-        tallies.append(tally_claims(posterior, truth, asked))
+        n_counted += has_counted_ratings(posterior)
+        tallies.append(tally_claims(posterior, population.truth_for(posterior)))
     return Calibration(
         algorithms=rankings.algorithms,
         times=rankings.times,
@@ -312,6 +329,7 @@ def calibrate(
         thirds=check_irrelevant_alternatives(rankings, seed),
         rates=check_win_rates(rankings, seed),
         prior=repr(prior),
+        counted=n_counted / replicates,
     )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from polarbear.calibration.population import Truth
 from polarbear.data.frozen import FrozenRecord
 from polarbear.inference.posterior import Posterior
 
@@ -114,24 +115,22 @@ class Tally(FrozenRecord):
         return ClaimBin(edges[first], edges[last], mean, estimate_ratio(true, n_claims))
 
 
-def tally_claims(
-    posterior: Posterior, truth: Floats, asked: NDArray[np.bool_] | None = None
-) -> Tally:
-    """Count how many claims of a posterior are true, given true log-utilities (times, algorithms).
+def tally_claims(posterior: Posterior, truth: Truth) -> Tally:
+    """Count how many claims of a posterior are true.
 
-    ``asked`` (T, n, n) selects the pairs whose odds are known well enough to count coverage.
-    Claims that one algorithm is better than another are counted for all pairs.
+    Coverage is that of the pairs whose odds are known well enough. Claims that one algorithm is
+    better than another are counted for all pairs.
 
     >>> import polarbear as pb
-    >>> truth = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> tally = tally_claims(pb.fit(pb.simulation.simulate_rankings(truth, 100)), truth)
+    >>> truth = Truth(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    >>> tally = tally_claims(pb.fit(pb.simulation.simulate_rankings(truth.utilities, 100)), truth)
     >>> tally.coverage.cases, tally.claims(0.99).true.value
     (2.0, 1.0)
     """
-    n = truth.shape[1]
-    row, column = np.triu_indices(n, 1)
+    utilities, asked = truth
+    row, column = np.triu_indices(utilities.shape[1], 1)
     draws = posterior.utilities
-    gap = truth[:, row] - truth[:, column]
+    gap = utilities[:, row] - utilities[:, column]
     known = np.ones(gap.shape, dtype=bool) if asked is None else asked[:, row, column]
     spread, below = np.zeros(gap.shape), np.zeros(gap.shape)
     for k, (a, b) in enumerate(zip(row, column, strict=True)):
@@ -145,7 +144,7 @@ def tally_claims(
     return Tally(
         np.array([[(held & known).sum(), known.sum(), spread[known].sum()]]),
         _count_by_bin(likelier, _is_first_ahead(its_gap), AHEAD_EDGES)[None],
-        _count_everywhere(posterior, ahead, truth)[None],
+        _count_everywhere(posterior, ahead, utilities)[None],
         np.array([posterior.diagnostics.trusted]),
     )
 

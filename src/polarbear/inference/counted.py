@@ -56,7 +56,7 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
         posterior = replace(
             fitted, wins=_draw_wins(place, drawn, rng), method=f"{fitted.method}, duels counted"
         )
-        if (place == UNKNOWN).any():
+        if not are_complete(rankings):
             return posterior
         utilities = _draw_utilities(place, drawn, rng)
     return replace(
@@ -69,6 +69,17 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
         chains=1,
         independent=False,
     )
+
+
+def has_counted_ratings(posterior: Posterior) -> bool:
+    """Return whether ratings are counted first places, and not those of a model."""
+    return posterior.method.endswith(", counted")
+
+
+def are_complete(rankings: Rankings) -> bool:
+    """Return whether the place of each algorithm is known in each comparison at each time."""
+    size = (len(rankings.offset) - 1) * len(rankings.algorithms)
+    return len(rankings.algorithm) == size and not (rankings.position == UNKNOWN).any()
 
 
 def _draw_wins(place: NDArray, drawn: Singles, rng: np.random.Generator) -> Singles:

@@ -10,7 +10,8 @@ TIMES_BEGIN = "The times begin"
 """The start of the note that says that the first values are not compared."""
 
 DUELS_CONTRADICT = "The duels contradict the model of rankings"
-"""The start of the note on a pair that wins more often than the model says."""
+FIRSTS_CONTRADICT = "First places contradict the model of rankings"
+"""The starts of the notes on duels or first places that differ from what the model says."""
 
 COUNTED, ALL_COUNTED = "Duels are counted", "Duels and first places are counted"
 """The starts of the note on a posterior by counts (:mod:`polarbear.inference.counted`)."""
@@ -47,8 +48,9 @@ class Diagnostics:
 
     @property
     def contradictions(self) -> tuple[str, ...]:
-        """The notes on duels that contradict the model, which a verdict begins with."""
-        return tuple(note for note in self.notes if note.startswith(DUELS_CONTRADICT))
+        """The notes on what contradicts the model, which a verdict begins with."""
+        starts = (DUELS_CONTRADICT, FIRSTS_CONTRADICT)
+        return tuple(note for note in self.notes if note.startswith(starts))
 
     @property
     def verdict_notes(self) -> tuple[str, ...]:

@@ -23,12 +23,16 @@ from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import Argument, DataError, DataWarning, FitWarning, Text, warn
-from polarbear.inference.counted import count_posterior
+from polarbear.inference.counted import are_complete, count_posterior
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
 from polarbear.inference.e_values import count_outcomes, with_effective_weights
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
-from polarbear.inference.model_check import MAX_CHECKED, find_contradiction
+from polarbear.inference.model_check import (
+    MAX_CHECKED,
+    find_contradicting_duels,
+    find_contradicting_firsts,
+)
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.replacing import Places, can_count
@@ -271,8 +275,10 @@ def _fit_rankings(
             posterior = replace(posterior, decided=decided, averaged=averaged, places=places)
         # By averaged ties a model's win is half a tie, which the duels that are decided have not.
         checked = n <= MAX_CHECKED and not (averaged and decided is not None)
-        if checked and (contradiction := find_contradiction(outcomes, posterior)):
-            if isinstance(prior, Dirichlet) and posterior.evidence == "instances":
+        duels = find_contradicting_duels(outcomes, posterior) if checked else None
+        if contradiction := duels or find_contradicting_firsts(whole, posterior):
+            is_counted = isinstance(prior, Dirichlet) and posterior.evidence == "instances"
+            if is_counted and (duels or are_complete(whole)):
                 posterior = count_posterior(whole, posterior, seed)
             note = contradiction.describe(posterior.method)
             diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))

@@ -1,20 +1,28 @@
-"""Whether the duels of pairs contradict the model, which says that the other one wins more often.
+"""Whether duels or first places contradict the model.
 
-A Plackett-Luce model has one rating for each algorithm and time. It cannot describe an algorithm
-that is often the first and often the last: its duels with a steady rival may be won although its
-rating is lower. The counts of wins and losses then say something else than the posterior.
+A Plackett-Luce model has one rating for each algorithm and time, to which all places contribute. It
+cannot describe an algorithm that is often the first and often the last: its duels with a steady
+rival may be won although its rating is lower. On a mixture of easy and hard instances, no algorithm
+comes first as often as its rating says. The counts then say something else than the posterior.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, rel_entr
 
 from polarbear._text import escape_text, format_range
-from polarbear.inference.diagnostics import ALL_COUNTED, COUNTED, DUELS_CONTRADICT
+from polarbear.data.positions import UNKNOWN
+from polarbear.data.rankings import Rankings
+from polarbear.inference.diagnostics import (
+    ALL_COUNTED,
+    COUNTED,
+    DUELS_CONTRADICT,
+    FIRSTS_CONTRADICT,
+)
 from polarbear.inference.draws import systematic_resample
-from polarbear.inference.e_values import Outcomes
+from polarbear.inference.e_values import Outcomes, with_effective_weights
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import find_stretches
 
@@ -28,43 +36,37 @@ MARGIN = 0.1
 by the model, the duels may lead to another verdict (:mod:`polarbear.inference.replacing`)."""
 
 MIN_DIFFERENCE, ERROR = 0.1, 0.01
-"""By how much the share of wins and the model must differ, and how often they may by chance."""
+MIN_RATING_DIFFERENCE, RATING_ERROR = 0.05, 0.1
+"""By how much shares of wins or of first places must differ from the model, and how often they may
+by chance. To count first places although the model holds costs little, not to count them more."""
 
 
 class Contradiction(NamedTuple):
-    """Of the duels of a pair that are decided at some times: the share won, and that by a model."""
+    """What results say that the model does not: of duels, or of first places."""
 
-    winner: str
-    loser: str
-    when: str
-    share: float
-    expected: float
+    start: str  # of the note on it
+    said: str
 
     def describe(self, method: str) -> str:
-        """Return what the duels say, and what follows from that for a posterior of this method."""
-        winner, loser = escape_text(self.winner), escape_text(self.loser)
-        duels = (
-            f"{winner} wins {100 * self.share:.0f} % of its decided duels with {loser} "
-            f"{self.when}, and {100 * self.expected:.0f} % by the model"
-        )
+        """Return what was found, and what follows from that for a posterior of this method."""
         if method.endswith("duels counted"):
             what = f"{COUNTED}, and ratings are those of a model that contradicts them"
-            return f"{what}: {duels}. P(best) may mislead there."
+            return f"{what}: {self.said}. P(best) may mislead there."
         if method.endswith("counted"):
-            return f"{ALL_COUNTED}, because they contradict a model of rankings: {duels}."
+            return f"{ALL_COUNTED}, because they contradict a model of rankings: {self.said}."
         return (
-            f"{DUELS_CONTRADICT}: {duels}. Ratings and P(best) may mislead there; a fit with the "
-            "default prior counts first places instead."
+            f"{self.start}: {self.said}. Ratings and P(best) may mislead there; a fit of complete "
+            "comparisons with the default prior counts first places instead."
         )
 
 
-def find_contradiction(outcomes: Outcomes, posterior: Posterior) -> Contradiction | None:
+def find_contradicting_duels(outcomes: Outcomes, posterior: Posterior) -> Contradiction | None:
     """Return the clearest pair whose duels are won by one and by the model lost; None without one.
 
     >>> import polarbear as pb
     >>> from polarbear.inference.e_values import count_outcomes
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
-    >>> find_contradiction(count_outcomes(rankings), pb.fit(rankings)) is None
+    >>> find_contradicting_duels(count_outcomes(rankings), pb.fit(rankings)) is None
     True
     """
     first, second = np.triu_indices(len(posterior.algorithms), 1)
@@ -86,13 +88,76 @@ def find_contradiction(outcomes: Outcomes, posterior: Posterior) -> Contradictio
         return None
     at = s, k = np.unravel_index(np.argmax(errors), errors.shape)
     clearest, modelled = float(share[at]), float(expected[at])
-    names = [posterior.algorithms[code[k]] for code in (first, second)]
+    names = [escape_text(posterior.algorithms[code[k]]) for code in (first, second)]
     if clearest < 0.5:
         names, clearest, modelled = names[::-1], 1 - clearest, 1 - modelled
-    times = posterior.times[stretches[s]]
+    when = _describe_times(posterior, stretches[s])
+    said = (
+        f"{names[0]} wins {100 * clearest:.0f} % of its decided duels with {names[1]} {when}, and "
+        f"{100 * modelled:.0f} % by the model"
+    )
+    return Contradiction(DUELS_CONTRADICT, said)
+
+
+def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contradiction | None:
+    """Return whose first places, on some stretch, differ most clearly from its rating, if any do.
+
+    Where several share the first place, any share of it agrees. Of n instances, a share s where e
+    is expected is sqrt(2 n KL(s, e)) standard errors off, the signed root of the likelihood ratio;
+    the mean over a stretch varies less than the share at one time.
+
+    >>> import polarbear as pb
+    >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
+    >>> find_contradicting_firsts(rankings, pb.fit(rankings)) is None
+    True
+    """
+    counted = _count_firsts(with_effective_weights(rankings), posterior.mean())
+    stretches = find_stretches(posterior.times, 0.1)
+    means = np.array([counted[:, one].mean(axis=1) for one in stretches])  # (S, 4, n)
+    compared = np.maximum(means[:, 0], 1e-12)
+    least, most, expected = means[:, 1:].swapaxes(0, 1) / compared
+    share = np.clip(expected, least, most)
+    divergence = rel_entr(share, expected) + rel_entr(1 - share, 1 - expected)
+    errors = np.sqrt(2 * compared * divergence).round(9)
+    differs = errors >= ndtri(1 - RATING_ERROR / (2 * errors.size))
+    errors[~(differs & (np.abs(share - expected) >= MIN_RATING_DIFFERENCE))] = 0.0
+    if not errors.any():
+        return None
+    at = s, k = np.unravel_index(np.argmax(errors), errors.shape)
+    said = (
+        f"{escape_text(posterior.algorithms[k])} comes first on {100 * share[at]:.0f} % of "
+        f"instances {_describe_times(posterior, stretches[s])}, and on {100 * expected[at]:.0f} % "
+        "by the model"
+    )
+    return Contradiction(FIRSTS_CONTRADICT, said)
+
+
+def _count_firsts(rankings: Rankings, rating: Floats) -> Floats:
+    """Return sums over the comparisons of each algorithm at each time (4, T, n).
+
+    Their number, those in which it was the only first, those in which it was among the first, and
+    the probabilities of being the first that follow from the ratings.
+    """
+    n, start, owner = len(rankings.algorithms), rankings.offset[:-1], rankings.algorithm
+    compared = np.repeat(np.arange(len(start)), np.diff(rankings.offset))
+    weight = rankings.weight[compared]
+    found = np.empty((4, len(rankings.times), n))
+    for t, place in enumerate(rankings.position):
+        known = place != UNKNOWN
+        best = np.minimum.reduceat(np.where(known, place, n), start)[compared]
+        first = known & (place == best)
+        alone = first & (np.add.reduceat(first, start, dtype=int)[compared] == 1)
+        rate = np.where(known, rating[t, owner], 0.0)
+        rate /= np.maximum(np.add.reduceat(rate, start), 1e-300)[compared]
+        for k, what in enumerate((known, alone, first, rate)):
+            found[k, t] = np.bincount(owner, weight * what, minlength=n)
+    return found
+
+
+def _describe_times(posterior: Posterior, stretch: slice) -> str:
+    times = posterior.times[stretch]
     word = "at" if len(times) == 1 else "from"
-    when = f"{word} {format_range(times[0], times[-1], posterior.clock)}"
-    return Contradiction(*names, when=when, share=clearest, expected=modelled)
+    return f"{word} {format_range(times[0], times[-1], posterior.clock)}"
 
 
 def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
