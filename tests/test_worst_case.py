@@ -57,6 +57,15 @@ def test_a_third_algorithm_that_leads_between_two_times_is_seen(seed):
     assert max(regrets) - 1e-12 <= found <= max(regrets) + 1e-3
 
 
+def test_the_worst_time_of_many_is_found():
+    """Of 200 times only 40 were searched: "at most 0.000" was stated where .8 was the truth."""
+    share = np.full((1, 200, 2), 0.5)
+    share[0, 0], share[0, 101] = (0.1, 0.9), (0.95, 0.05)
+    found = pb.selection.worst_case_regret(posterior_of(np.log(share)))
+    assert (found.algorithm, found.at) == ("a0", 1.0)
+    assert found.regret == pytest.approx(0.8, abs=1e-6)
+
+
 def test_certain_ratings_leave_only_what_is_irreducible():
     found = pb.selection.worst_case_regret(posterior_of(np.array([[[2.0, 0.0], [0.0, 2.0]]] * 3)))
     assert found.reducible == pytest.approx(0, abs=1e-6)

@@ -5,8 +5,8 @@ a weight; logits and k(x) come from Gaussian processes, drawn as random Fourier 
 
 Left open by the paper, and decided here: coordinates are those of the box [-5, 5]^d, so that the
 length scales of the priors are in its units. F_K is continuous, and its quantile is rounded to a
-whole number, which gives 3.9 functions on average (MA-BBOB has 3.7). Logits share frequencies, and
-are independent given these. Base functions keep their own offsets.
+whole number, which gives 4.4 functions on average (3.9 at amplitude 1; MA-BBOB has 3.7). Logits
+share frequencies, and are independent given these. Base functions keep their own offsets.
 """
 
 from collections.abc import Callable

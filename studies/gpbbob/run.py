@@ -6,7 +6,8 @@ python studies/gpbbob/run.py                  # d ~ N(60, 7.5), 1.2 s a run; goe
 python studies/gpbbob/run.py --mean 100 --seconds 4
 python studies/gpbbob/run.py --mean 240 --seconds 30 --first 0.1 --method paper   # as in the paper
 python studies/gpbbob/run.py --clock cpu      # on a machine that is not idle
-python studies/gpbbob/run.py --hours 2        # no new round after so long
+python studies/gpbbob/run.py --hours 2        # no new round after so long; packs the store, with
+                                              # which another machine goes on
 python studies/gpbbob/run.py --table          # tables and figures again from results/
 python studies/gpbbob/run.py --quick          # seconds: does it run at all?
 """
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gpbbob.tables import write
 from numpy.typing import ArrayLike
+from tools.checkpoint import pack, unpack
 from tools.options import parser, within
 from tools.races import keep
 
@@ -96,10 +98,13 @@ def main() -> None:
             budget = replace(budget, runs=8 * 8)
         method = "" if wanted.method == "default" else f"-{wanted.method}"
         name = f"d{mean:g}-{seconds:g}s-{wanted.clock}{method}"
-        found = race(mean, times, folder / f"{name}.db", budget, wanted)
+        store, place = folder / f"{name}.db", folder / "results" / name
+        unpack(place, store)
+        found = race(mean, times, store, budget, wanted)
         print(found)
-        facts = {"mean": mean, "seconds": seconds, "clock": wanted.clock}
-        keep(found, folder / "results" / name, **facts)
+        keep(found, place, mean=mean, seconds=seconds, clock=wanted.clock)
+        if wanted.hours:
+            pack(store, place)
         print(write(folder))
 
 

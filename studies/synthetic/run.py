@@ -2,7 +2,7 @@
 
 Writes table.md and figures/, and what both are made of to results/.
 
-python studies/synthetic/run.py           # nine races with figures; goes on where it was
+python studies/synthetic/run.py           # with figures; goes on where it was
 python studies/synthetic/run.py --table   # table and figures again from results/
 python studies/synthetic/run.py --quick   # seconds: does it run at all?
 """

@@ -272,6 +272,16 @@ def test_any_question_is_asked_of_recorded_data():
         pb.assess(rankings, question=pb.ParetoSet)
 
 
+def test_ties_of_rankings_are_read_as_the_question_says():
+    """Averaged ties made 81 % of it from runs, and 96 % from their rankings."""
+    runs = pb.simulation.simulate_runs(np.array([[1.0, 0.0]]), 60, rounding=4.0)
+    rankings, question = pb.rank(runs, [0.0]), pb.PaperParetoSet("independent")
+    assert np.mean(rankings.position == 0) > 0.6  # ties
+    averaged = pb.assess(runs, [0.0], question)
+    assert pb.assess(rankings, question=question) == averaged
+    assert pb.assess(rankings) == pb.assess(runs, [0.0])
+
+
 def test_instances_without_a_class_are_left_out():
     rankings = pb.simulation.simulate_rankings(np.array([[9.0, 0.0]]), 12)
     kinds = {"instance": rankings.instances, "kind": ["x", "y", ""] * 4}

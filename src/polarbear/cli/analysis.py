@@ -11,6 +11,7 @@ from polarbear.cli.activity import activity
 from polarbear.cli.answers import format_choice, print_answer
 from polarbear.cli.inputs import (
     detect_kind,
+    get_question,
     get_source,
     load_posterior,
     load_race,
@@ -123,23 +124,15 @@ def _add_page_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_analyse(arguments: argparse.Namespace) -> int:
-    from polarbear.inference.dominance import check_certainty
     from polarbear.inference.pairs import tabulate_pairs
 
     if arguments.open and arguments.report is None:
         raise DataError("--open needs a report to show: pass --report FILE as well")
-    certainty = 0.95 if arguments.certainty is None else arguments.certainty
-    check_certainty(certainty)
+    asked = get_question(arguments)
     for path in filter(None, (arguments.report, arguments.save)):
         check_output_path(path)
-    is_paper = arguments.question == "PaperParetoSet"
-    if arguments.over_time and not is_paper:
-        raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
     runs, posterior = load_posterior(arguments)
-    question: Any = getattr(polarbear, arguments.question or "ParetoSet")
-    options = {"over_time": arguments.over_time or "temporal"} if is_paper else {}
     activity.says("comparing the algorithms")
-    asked = question(certainty=certainty, **options)
     verdict = asked.read_posterior(posterior)
     losses = _count_losses(arguments, posterior.times, runs)
     boards = _audit_ranks(arguments, runs) if arguments.ranks else []
@@ -161,14 +154,14 @@ def _run_analyse(arguments: argparse.Namespace) -> int:
         lines += ["", f"{name}: {path}"] if path else []
     plain = {
         **pick(posterior, "algorithms", "clock", "times", "instances"),
-        "certainty": certainty,
+        "certainty": asked.certainty,
         "pareto": [one.algorithm for one in verdict.verdicts if one.is_candidate],
         "in_pareto": dict(zip(verdict.algorithms, verdict.worth, strict=True)),
         **pick(verdict, "mistaken", "cautions"),
         "runs": {one.algorithm: one.counts for one in posterior.ends},
         "verdict": str(verdict).splitlines(),
         "best": dict(zip(posterior.algorithms, posterior.prob_best().T, strict=True)),
-        **({"pairs": tabulate_pairs(posterior, certainty)} if arguments.json else {}),
+        **({"pairs": tabulate_pairs(posterior, asked.certainty)} if arguments.json else {}),
         **pick(posterior.diagnostics, "trusted", "problems"),
         **({"losses": losses.columns()} if losses else {}),
         **({"ranks": [board.to_plain() for board in boards]} if boards else {}),

@@ -222,24 +222,32 @@ def get_model(arguments: argparse.Namespace) -> "Model":
 def get_question(arguments: argparse.Namespace) -> "Question":
     """Return the question of a command, with its ``fit``: as given, else of a race in a store."""
     from polarbear.racing.model import Model
-    from polarbear.racing.questions.stored import BY_NAME
+    from polarbear.racing.questions.stored import BY_NAME, PARETO_SETS
 
-    source = get_source(arguments)
+    source, over_time = get_source(arguments), getattr(arguments, "over_time", None)
+    asked: Any = None
     given = pick_given(arguments, FIT_OPTIONS)
     if "weights" in given:
         given["weights"] = dict(given["weights"])
     model = Model()
     if detect_kind(source) == "store":
         with polarbear.open_store(source, read_only=True) as store:
-            model = store.model
+            model, asked = store.model, store.started().question
     known = {**model.fit_options(), **model.rank_options()}
     if "method" in given:  # not every method supports every kind of evidence
         known.pop("evidence")
-    kind: Any = BY_NAME[getattr(arguments, "question", None) or "ParetoSet"]
-    over_time = getattr(arguments, "over_time", None)
-    question = kind(over_time=over_time) if over_time else kind()
-    fit = {**known, **question.fit_options, **given}
-    return replace(question, fit=fit)
+    name = getattr(arguments, "question", None)
+    known_kind = type(asked) if type(asked) in PARETO_SETS else PARETO_SETS[0]
+    kind: Any = BY_NAME[name] if name else known_kind
+    if over_time and kind is not polarbear.PaperParetoSet:
+        raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
+    if type(asked) is kind and over_time in (None, getattr(asked, "over_time", None)):
+        question, fit = asked, {**known, **given}
+    else:
+        question = kind(over_time=over_time) if over_time else kind()
+        fit = {**known, **question.fit_options, **given}
+    certainty = getattr(arguments, "certainty", None)
+    return replace(question, fit=fit, **({} if certainty is None else {"certainty": certainty}))
 
 
 def load_posterior(

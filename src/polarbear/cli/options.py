@@ -305,12 +305,13 @@ def _parse_prior(text: str) -> Any:
 
 def add_question_options(parser: argparse.ArgumentParser) -> None:
     """Add the options for the question, and for the two configurations of the paper."""
+    from polarbear.racing.questions.stored import PARETO_SETS
+
     parser.add_argument(
         "--question",
-        choices=("ParetoSet", "StrictParetoSet", "PaperParetoSet"),
-        default="ParetoSet",
+        choices=[kind.__name__ for kind in PARETO_SETS],
         help="what to find out: the anytime Pareto set by the rule of this package, or by "
-        "algorithm 1 of the paper with its model",
+        "algorithm 1 of the paper with its model (default: ParetoSet, or as in the race)",
     )
     add_question_fields(parser, ["over_time"])
 

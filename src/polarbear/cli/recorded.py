@@ -89,8 +89,8 @@ def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     if arguments.between is None:
         if {"regret", "size"} & given.keys():
             raise DataError("--regret and --size are about a choice: pass --between as well")
-        given["kind"] = arguments.question
-    elif arguments.question != "ParetoSet":
+        given["kind"] = arguments.question or "ParetoSet"
+    elif arguments.question not in (None, "ParetoSet"):
         raise DataError(f"--between asks for a choice, not for {arguments.question}: pass only one")
     else:
         given |= {"kind": "Choice", "preference": {"between": list(arguments.between)}}

@@ -23,14 +23,11 @@ BY_NAME: Mapping[str, Any] = {
 HYPERS: Mapping[str, Any] = {kind.__name__: kind for kind in (Exponential, InverseGamma, LogNormal)}
 
 
-def make_prior(given: Prior | str | Mapping[str, Any] | None, **unsaid: Any) -> Prior:
+def make_prior(given: Prior | str | Mapping[str, Any] | None) -> Prior:
     """Return a prior from itself, its name, or a mapping of its name and fields.
 
-    None is the default prior. ``unsaid`` has fields that hold if a name or mapping does not say
-    them, and the prior has them.
+    None is the default prior.
 
-    >>> make_prior("bspline", warp="linear") == BSpline(warp="linear")
-    True
     >>> make_prior("bspline") == BSpline(), make_prior({"name": "Dirichlet", "alpha": 2.0})
     (True, Dirichlet(alpha=2.0))
     >>> make_prior("spline")
@@ -39,7 +36,7 @@ def make_prior(given: Prior | str | Mapping[str, Any] | None, **unsaid: Any) -> 
     """
     if given is None:
         return Dirichlet()
-    prior: Any = _make(given, BY_NAME, unsaid) if isinstance(given, str | Mapping) else given
+    prior: Any = _make(given, BY_NAME) if isinstance(given, str | Mapping) else given
     if isinstance(prior, type):
         raise DataError(f"prior={prior.__name__} is a class: write {prior.__name__}()")
     if not hasattr(prior, "hypers"):
@@ -82,9 +79,7 @@ def _read_node(node: ast.expr) -> Any:
     return {"name": name, **parts, **{str(k.arg): _read_node(k.value) for k in node.keywords}}
 
 
-def _make(
-    plain: str | Mapping[str, Any], kinds: Mapping[str, Any], unsaid: Mapping[str, Any] = {}
-) -> Any:
+def _make(plain: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Any:
     """Return the object of the kind with this name, or with the name and fields of a mapping."""
     parts = {"name": plain} if isinstance(plain, str) else dict(plain)
     name = str(parts.pop("name", ""))
@@ -93,9 +88,7 @@ def _make(
         raise DataError(
             f"there is none of this name; {suggest_name(name, list(kinds))}", prior=name
         )
-    own = {one.name for one in fields(kind)}
-    arguments = {key: value for key, value in unsaid.items() if key in own}
-    arguments |= {
+    arguments = {
         key: _make(value, HYPERS) if isinstance(value, Mapping) else value
         for key, value in parts.items()
     }

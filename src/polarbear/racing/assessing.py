@@ -59,6 +59,8 @@ def assess(
     question = check_question(question)
     options = question.model.rank_options()
     rankings = data if isinstance(data, Rankings) else rank(data, times, **options)
+    if "ties" in options and rankings.ties != "partial":
+        rankings = replace(rankings, ties=options["ties"])
     names, at = rankings.algorithms, tuple(rankings.times.tolist())
     if len(names) < 2:
         raise DataError(f"need at least 2 algorithms to compare, got {len(names)}")

@@ -38,6 +38,24 @@ FitOptions = Fit | Mapping[str, Any] | None
 """The type of ``fit=`` of a race: options of ``polarbear.fit``, a function, or None."""
 
 
+def read_options(fit: FitOptions) -> FitOptions:
+    """Return the options that belong to ``fit`` of a race, without those that are None.
+
+    A function other than ``polarbear.fit`` is returned as it is.
+
+    >>> from functools import partial
+    >>> read_options(None), read_options(partial(default_fit, prior="GP", evidence=None))
+    ({}, {'prior': 'GP'})
+    """
+    if fit is None or fit is default_fit:
+        return {}
+    if isinstance(fit, partial) and fit.func is default_fit and not fit.args:
+        fit = fit.keywords
+    if isinstance(fit, Mapping):
+        return {name: value for name, value in fit.items() if value is not None}
+    return fit
+
+
 @dataclass(frozen=True)
 class Model:
     """The options of ``polarbear.fit`` and ``polarbear.rank`` with which a race makes posteriors.
@@ -62,10 +80,7 @@ class Model:
     @classmethod
     def of(cls, fit: FitOptions) -> Self:
         """Make a model from the argument ``fit`` of a race; raise an error for invalid options."""
-        if fit is None or fit is default_fit:
-            return cls()
-        if isinstance(fit, partial) and fit.func is default_fit and not fit.args:
-            fit = fit.keywords
+        fit = read_options(fit)
         if isinstance(fit, Mapping):
             return cls._of_options(dict(fit))
         if not callable(fit):

@@ -21,7 +21,8 @@ from polarbear.selection.ratings import RatingSource, thin_draws
 Floats = NDArray[np.float64]
 
 MAX_DRAWS, MAX_TIMES = 1000, 40
-"""The most posterior draws and times that are used; evenly chosen if there are more."""
+"""The most posterior draws that are used, and times of which mixtures are searched; evenly chosen
+if there are more."""
 
 
 class WorstCase(NamedTuple):
@@ -61,7 +62,9 @@ class WorstCase(NamedTuple):
 def worst_case_regret(posterior: RatingSource) -> WorstCase:
     """Return the algorithm with the smallest worst-case regret, and what of it data can reduce.
 
-    The regret is in ratings: in the probability of having the best solution. Saved
+    The regret is in ratings: in the probability of having the best solution. It is that of the
+    distributions of the budget, which weigh the ratings over time, and of all algorithms.
+    ``reducible`` is the worst-case regret of the paper (section 4), for these preferences. Saved
     :class:`Ratings` serve as well as a posterior.
 
     >>> import polarbear as pb
@@ -72,19 +75,20 @@ def worst_case_regret(posterior: RatingSource) -> WorstCase:
     >>> worst_case_regret(many).irreducible > 0.3
     True
     """
-    ratings = posterior.ratings.astype(np.float64)
-    times = np.arange(ratings.shape[1])[::-1]  # so that the last one is always chosen
-    times = thin_draws(times, MAX_TIMES)[::-1]
-    ratings = thin_draws(ratings, MAX_DRAWS)[:, times]
+    ratings = thin_draws(posterior.ratings, MAX_DRAWS).astype(np.float64)
     best, mean = ratings.max(axis=2).mean(axis=0), ratings.mean(axis=0)
+    some = np.linspace(0, len(mean) - 1, min(MAX_TIMES, len(mean))).round().astype(int)
     regret = best[:, None] - mean  # (T, n), at single times
     worst = regret.max(axis=0)
     chosen = int(np.argmin(worst))
     return WorstCase(
         algorithm=posterior.algorithms[chosen],
         regret=float(worst[chosen]),
-        at=float(posterior.times[times[int(np.argmax(regret[:, chosen]))]]),
-        reducible=max(float(regret.min(axis=1).max()), _largest_regret_of_mixtures(ratings, mean)),
+        at=float(posterior.times[int(np.argmax(regret[:, chosen]))]),
+        reducible=max(
+            float(regret.min(axis=1).max()),
+            _largest_regret_of_mixtures(ratings[:, some], mean[some]),
+        ),
         clock=posterior.clock,
     )
 

@@ -18,7 +18,6 @@ from polarbear.inference.dominance import (
     is_undominated_in_draws,
 )
 from polarbear.inference.verdicts import Claims, derive_verdicts
-from polarbear.priors.by_name import make_prior
 from polarbear.priors.dirichlet import Dirichlet
 from polarbear.priors.gp import GP
 from polarbear.racing.budget import check_fields, is_margin
@@ -111,12 +110,11 @@ class PaperParetoSet(Question):
 
     @property
     def model(self) -> Model:
-        """The paper's model; if a prior is given in words without its warp, time is as it is."""
-        given = self.fit.get("prior") if isinstance(self.fit, Mapping) else None
-        if isinstance(given, str | Mapping):
-            named = {**self.fit, "prior": make_prior(given, warp="linear")}  # pyright: ignore
-            return replace(self, fit=named).model
-        return super().model
+        """The paper's model: in a prior that is given without its warp, time is as it is."""
+        model = super().model
+        if getattr(model.prior, "warp", None) == "auto":
+            model = replace(model, prior=replace(cast(Any, model.prior), warp="linear"))
+        return model
 
     def describe(self) -> str:
         """Return which error has posterior probability at most 1 - certainty, as a clause."""
@@ -190,12 +188,16 @@ class PaperParetoSet(Question):
 
     def read_posterior(self, posterior: Posterior) -> Findings:
         """Return what a posterior says of all algorithms, by the paper's dominance."""
-        return posterior.paper_verdict(
+        found = posterior.paper_verdict(
             self.certainty,
             self.epsilon,
             elimination=self.elimination,
             resolution=self.resolution,
         )
+        if posterior.evidence == "rankings":
+            return found
+        said = "This posterior has instances as evidence, not every ranking, as in the paper."
+        return replace(found, cautions=(said, *found.cautions))
 
     def keeps_elimination(self, before: Question, probability: float | None) -> bool:
         """Return whether an elimination stays: if its probability reaches the certainty."""

@@ -16,7 +16,7 @@ import numpy as np
 from polarbear.inference.e_values import Shares, multiplicity
 from polarbear.racing.budget import Budget, check_fields, is_between
 from polarbear.racing.decisions import Decision, Open, Pair, all_pairs
-from polarbear.racing.model import FitOptions, Model
+from polarbear.racing.model import FitOptions, Model, read_options
 
 if TYPE_CHECKING:
     from polarbear.data.rankings import Rankings
@@ -87,10 +87,8 @@ class Question:
         >>> pb.PaperParetoSet(fit={"prior": "GP"}).model.evidence
         'rankings'
         """
-        given = self.fit
-        if given is None or isinstance(given, Mapping):
-            given = {**self.fit_options, **(given or {})}
-        return Model.of(given)
+        given = read_options(self.fit)
+        return Model.of({**self.fit_options, **given} if isinstance(given, Mapping) else given)
 
     def at(self, times: Sequence[float], clock: str) -> Self:  # noqa: ARG002
         """Return the question for a race with these times."""

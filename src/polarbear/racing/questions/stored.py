@@ -17,6 +17,9 @@ from polarbear.racing.questions.pareto_set import ParetoSet, StrictParetoSet
 from polarbear.racing.questions.question import Question
 from polarbear.selection.preferences import Linear, parse_preference
 
+PARETO_SETS = (ParetoSet, StrictParetoSet, PaperParetoSet)
+"""The questions that a posterior answers for all algorithms."""
+
 BY_NAME: dict[str, type[Question]] = {
     kind.__name__: kind for kind in (ParetoSet, StrictParetoSet, Choice, NoWorse, PaperParetoSet)
 }
