@@ -7,7 +7,8 @@ python studies/mabbob/run.py --dimension 30 --times 200   # the size of the pape
 python studies/mabbob/run.py --dimension 30 --times 200 --method paper   # and its method
 python studies/mabbob/run.py --hours 2             # no new round after so long; packs the store,
                                                    # with which another machine goes on
-python studies/mabbob/run.py --fixed 1000          # and all to the end: ECDF, AOCC, attainment
+python studies/mabbob/run.py --fixed 1000          # and all to the end: ECDF, AOCC, attainment;
+                                                   # of a race that has ended without its store, too
 python studies/mabbob/run.py --table               # tables and figures again from results/
 python studies/mabbob/run.py --quick               # seconds: does it run at all?
 """
@@ -23,11 +24,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mabbob import classical
-from mabbob.tables import write
+from mabbob.tables import FIXED, write
 from tools.checkpoint import pack, unpack
 from tools.fixed import complete
 from tools.options import parser, within
-from tools.races import keep
+from tools.races import keep, load
 
 import polarbear as pb
 
@@ -98,14 +99,17 @@ def main() -> None:
         store = folder / f"{name}.db"
         place = folder / "results" / name
         unpack(place, store)
-        found = race(dimension, last, n_times, store, budget, wanted.slots, wanted.method)
-        print(found)
         number = 4 if wanted.quick else wanted.fixed or 0
-        names, known = found.state.pool.order[:number], found.runs
-        keep(found, place, dimension=dimension)
-        if wanted.hours:
-            pack(store, place)
+        facts, known = load(place), None
+        if store.exists() or facts is None or facts["ended"] != "resolved":
+            found = race(dimension, last, n_times, store, budget, wanted.slots, wanted.method)
+            print(found)
+            order, known = found.state.pool.order[:FIXED], found.runs
+            facts = keep(found, place, dimension=dimension, order=list(order))
+            if wanted.hours and facts["ended"] != "resolved":
+                pack(store, place)
         if number:
+            names = facts["order"][:number]
             times = pb.grid.log(FIRST, last, n_times)
             path, built = place / "fixed.npz", problem(dimension)
             runs = complete(path, solvers(), built, names, times, wanted.slots, known)

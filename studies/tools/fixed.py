@@ -20,8 +20,8 @@ from polarbear.running.solvers.job import HorizonReached, make_trial_job
 
 Floats = NDArray[np.float64]
 
-CHUNK = 54
-"""After so many runs of an algorithm they are kept: no more than these are lost."""
+CHUNK = 10
+"""After so many instances their runs are kept: no more than these are lost."""
 
 
 def complete(
@@ -47,15 +47,19 @@ def complete(
     if known is not None:
         _take(known, found, instances, times)
     with ProcessPoolExecutor(slots) as pool:
-        for name, solver in solvers.items():
-            while len(missing := np.flatnonzero(np.isnan(found[name][:, -1]))):
-                some = missing[:CHUNK]
+        for first in range(0, len(instances), CHUNK):
+            made = {}
+            for name, solver in solvers.items():
+                some = first + np.flatnonzero(np.isnan(found[name][first : first + CHUNK, -1]))
                 once = partial(run, name, solver, build, times)
-                made = pool.map(once, [instances[k] for k in some], chunksize=4)
-                found[name][some] = list(made)
-                part = path.with_suffix(".part.npz")
-                np.savez_compressed(part, **found)
-                part.replace(path)  # a file is whole or not there
+                made[name] = some, pool.map(once, [instances[k] for k in some])
+            if not any(len(some) for some, _ in made.values()):
+                continue
+            for name, (some, values) in made.items():
+                found[name][some] = list(values) or np.empty((0, len(times)))
+            part = path.with_suffix(".part.npz")
+            np.savez_compressed(part, **{one: v.astype(np.float32) for one, v in found.items()})
+            part.replace(path)  # a file is whole or not there
     records = [
         pb.Run(name, instance, times, values, float(times[-1]))
         for name in solvers

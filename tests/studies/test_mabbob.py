@@ -9,6 +9,7 @@ pytest.importorskip("modcma")
 from mabbob.problem import ManyAffine  # noqa: E402
 from tools.modular import cma_es, random_search  # noqa: E402
 
+import polarbear as pb  # noqa: E402
 from polarbear.running.solvers.job import HorizonReached, make_trial_job  # noqa: E402
 
 
@@ -55,3 +56,22 @@ def test_searches_stay_in_the_box_stop_at_the_horizon_and_repeat_exactly(ssa):
 def test_a_search_beats_chance():
     best = searched(cma_es(ssa="CSA"), seed=1, horizon=2000)[1][1][-1]
     assert best < searched(random_search, seed=1, horizon=2000)[1][1][-1]
+
+
+@pytest.mark.slow
+def test_complete_runs_go_on_from_their_file(tmp_path):
+    from mabbob.run import problem, solvers
+    from tools.fixed import CHUNK, complete
+
+    names = [str(k) for k in range(1, CHUNK + 3)]
+    times = pb.grid.log(10, 100, 4)
+    chosen = {name: solvers()[name] for name in ("CSA", "RS")}
+    path = tmp_path / "fixed.npz"
+    whole = complete(path, chosen, problem(2), names, times, 2)
+    with np.load(path) as file:
+        kept = {name: file[name] for name in file.files}
+    kept["CSA"][2] = np.nan  # not made yet
+    np.savez(path, **{name: values[:-1] for name, values in kept.items()})
+    again = complete(path, chosen, problem(2), names, times, 2)
+    assert again.algorithms == whole.algorithms
+    assert again.at(times) == pytest.approx(whole.at(times), rel=1e-6)
