@@ -277,9 +277,9 @@ def test_ties_of_rankings_are_read_as_the_question_says():
     runs = pb.simulation.simulate_runs(np.array([[1.0, 0.0]]), 60, rounding=4.0)
     rankings, question = pb.rank(runs, [0.0]), pb.PaperParetoSet("independent")
     assert np.mean(rankings.position == 0) > 0.6  # ties
-    averaged = pb.assess(runs, [0.0], question)
+    averaged = pb.assess(runs, question, times=[0.0])
     assert pb.assess(rankings, question=question) == averaged
-    assert pb.assess(rankings) == pb.assess(runs, [0.0])
+    assert pb.assess(rankings) == pb.assess(runs, times=[0.0])
 
 
 def test_instances_without_a_class_are_left_out():

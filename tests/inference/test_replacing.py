@@ -148,7 +148,7 @@ def test_a_common_start_does_not_save_an_algorithm():
     rankings = pb.simulation.rank_costs(costs)
     first, second = pb.assess(rankings)
     assert (first.kind, second.kind, second.rival) == ("member", "dominated", "a1")
-    strict = pb.assess(rankings, None, pb.StrictParetoSet())
+    strict = pb.assess(rankings, pb.StrictParetoSet())
     assert [one.kind for one in strict] == ["undecided", "undecided"]
 
 

@@ -51,7 +51,7 @@ def test_a_member_of_one_class_is_seldom_eliminated():
 
 
 def test_statuses_in_each_class():
-    statuses = pb.assess_classes(record_runs(), KINDS, [1.0])
+    statuses = pb.assess_classes(record_runs(), KINDS, times=[1.0])
     found = {name: [one.kind for one in own] for name, own in statuses.items()}
     assert found == {
         "x": ["member", "dominated", "dominated"],

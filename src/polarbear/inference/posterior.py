@@ -387,7 +387,7 @@ class Posterior(FrozenRecord):
         self, verdicts: Sequence[Verdict], state: Callable[[Posterior], tuple[Verdict, ...]]
     ) -> tuple[str, ...]:
         """Return what a reader must know first: what hangs on how runs ended, and failed runs."""
-        cautions = list(self.diagnostics.contradictions)
+        cautions = []
         if self.if_cut is not None:
             first, second = (one.prob_best()[-1].argmax() for one in (self, self.if_cut))
             leaders = self.algorithms[first], self.if_cut.algorithms[second]
@@ -395,6 +395,7 @@ class Posterior(FrozenRecord):
             cautions.append(compare_readings(self.ends, verdicts, others, leaders))
         failing = {one.algorithm: one for one in self.ends if one.fails_often}
         kept = [one.algorithm for one in verdicts if one.is_candidate and one.algorithm in failing]
+        cautions += self.diagnostics.contradictions
         return (*cautions, *(f"{failing[name].describe_failures()}." for name in kept))
 
     def prob_best(self) -> Floats:

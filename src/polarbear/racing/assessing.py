@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 def assess(
     data: Runs | Rankings,
-    times: ArrayLike | None = None,
     question: Question | None = None,
+    *,
+    times: ArrayLike | None = None,
 ) -> list[Verdict]:
     """Return the verdict about each algorithm by the question of a race, from recorded data.
 
@@ -81,7 +82,7 @@ def assess(
         for one in decision.verdicts
     ]
     if rankings.if_cut is not None:
-        others = assess(rankings.if_cut, None, question)
+        others = assess(rankings.if_cut, question)
         warn(compare_readings(rankings.count_ends(), verdicts, others))
     return verdicts
 
@@ -110,8 +111,9 @@ def _view_of(rankings: Rankings, question: Question) -> View:
 def assess_classes(
     data: Runs | Rankings,
     classes: str | Mapping[str, str],
-    times: ArrayLike | None = None,
     question: Question | None = None,
+    *,
+    times: ArrayLike | None = None,
 ) -> dict[str, list[Verdict]]:
     """Return the verdict about each algorithm in each class of instances.
 
@@ -120,7 +122,7 @@ def assess_classes(
 
     Parameters
     ----------
-    data, times, question
+    data, question, times
         As in :func:`assess`; for a race, ``race.runs`` and ``race.times``.
     classes
         The name of an attribute of the instances, or a mapping from instances to classes.
@@ -160,4 +162,4 @@ def assess_classes(
         name: [k for k, one in enumerate(rankings.instances) if classes.get(one) == name]
         for name in names
     }
-    return {name: assess(rankings.take(own), None, question) for name, own in rows.items()}
+    return {name: assess(rankings.take(own), question) for name, own in rows.items()}
