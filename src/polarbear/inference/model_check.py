@@ -111,7 +111,9 @@ def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contr
     >>> find_contradicting_firsts(rankings, pb.fit(rankings)) is None
     True
     """
-    counted = _count_firsts(with_effective_weights(rankings), posterior.mean())
+    rate = _draw_rates(posterior)
+    rating = np.mean(rate / rate.sum(axis=2, keepdims=True), axis=1)
+    counted = _count_firsts(with_effective_weights(rankings), rating)
     stretches = find_stretches(posterior.times, 0.1)
     means = np.array([counted[:, one].mean(axis=1) for one in stretches])  # (S, 4, n)
     compared = np.maximum(means[:, 0], 1e-12)
@@ -161,12 +163,17 @@ def _describe_times(posterior: Posterior, stretch: slice) -> str:
 
 
 def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
-    """Return P(first beats second) by the model at each time (times, pairs), from a few draws."""
+    """Return P(first beats second) by the model at each time (times, pairs)."""
+    rate = _draw_rates(posterior)
+    return np.array([np.mean(at[:, first] / (at[:, first] + at[:, second]), axis=0) for at in rate])
+
+
+def _draw_rates(posterior: Posterior) -> Floats:
+    """Return a few draws of what ratings are in proportion to (T, draws, n)."""
     if posterior.weight.shape[1] > 1 and posterior.curves is None:  # curves would take longer
         chosen = [systematic_resample(at, MAX_DRAWS) for at in posterior.weight.T]
         drawn = np.take_along_axis(posterior.draws, np.array(chosen).T[:, :, None], axis=0)
     else:
         drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS)]
     drawn = drawn.swapaxes(0, 1)  # (T, draws, n)
-    rate = np.exp(np.maximum(drawn - drawn.max(axis=2, keepdims=True), -700), dtype=float)
-    return np.array([np.mean(at[:, first] / (at[:, first] + at[:, second]), axis=0) for at in rate])
+    return np.exp(np.maximum(drawn - drawn.max(axis=2, keepdims=True), -700), dtype=float)
