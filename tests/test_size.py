@@ -11,19 +11,19 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8300,
+    "inference": 8304,
     "readers": 5290,
     "racing": 3551,
     "data": 4104,
     "running": 3541,
     "plots": 2618,
-    "cli": 2365,
+    "cli": 2366,
     "store": 2265,
     "selection": 1608,
     "reporting": 1102,
     "design": 1058,
     "coordinator": 803,
-    "calibration": 608,
+    "calibration": 603,
     "live": 710,
     "priors": 418,
     "papers": 424,

@@ -30,16 +30,16 @@ def pool(name: str) -> Rankings:
 
 
 @cache
-def population(name: str) -> tuple[Rankings, Population]:
-    """The pool at 30 times, and what is true in it."""
+def population(name: str, model: Model) -> tuple[Rankings, Population]:
+    """The pool at 30 times, and what is true in it, as a model states it."""
     every_other = select_times(pool(name), np.arange(0, 60, 2))
-    return every_other, Population.of(every_other)
+    return every_other, Population(every_other, fit(every_other, model))
 
 
 def measure(
     name: str, instances: int, replace: bool, model: Model, replicate: int
 ) -> Mapping[str, np.ndarray]:
-    rankings, whole = population(name)
+    rankings, whole = population(name, model)
     rng = seeded("recorded", name, instances, replicate)
     chosen = rng.choice(len(rankings.instances), instances, replace=replace)
     posterior = fit(rankings.take(chosen), model)

@@ -24,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from mabbob import classical
-from mabbob.tables import FIXED, write
+from mabbob.tables import write
 from tools.checkpoint import pack, unpack
 from tools.fixed import complete
 from tools.options import parser, within
@@ -98,14 +98,15 @@ def main() -> None:
         name = f"d{dimension}-T{n_times}-{wanted.method}"
         store = folder / f"{name}.db"
         place = folder / "results" / name
-        unpack(place, store)
         number = 4 if wanted.quick else wanted.fixed or 0
         facts, known = load(place), None
-        if store.exists() or facts is None or facts["ended"] != "resolved":
+        has_ended = facts is not None and facts["ended"] == "resolved"
+        if facts is None or store.exists() or not has_ended:
+            unpack(place, store)
             found = race(dimension, last, n_times, store, budget, wanted.slots, wanted.method)
             print(found)
-            order, known = found.state.pool.order[:FIXED], found.runs
-            facts = keep(found, place, dimension=dimension, order=list(order))
+            order, known = list(found.state.pool.order), found.runs
+            facts = keep(found, place, dimension=dimension, order=order)
             if wanted.hours and facts["ended"] != "resolved":
                 pack(store, place)
         if number:

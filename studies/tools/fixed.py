@@ -50,7 +50,8 @@ def complete(
         for first in range(0, len(instances), CHUNK):
             made = {}
             for name, solver in solvers.items():
-                some = first + np.flatnonzero(np.isnan(found[name][first : first + CHUNK, -1]))
+                missing = np.isnan(found[name][first : first + CHUNK, -1])
+                some = (first + np.flatnonzero(missing)).tolist()
                 once = partial(run, name, solver, build, times)
                 made[name] = some, pool.map(once, [instances[k] for k in some])
             if not any(len(some) for some, _ in made.values()):

@@ -913,6 +913,9 @@ def test_a_race_by_the_paper_is_analysed_by_its_own_question(tmp_path, capsys):
     given = answer(capsys, "analyse", store, "--question", "PaperParetoSet", "--prior", "BSpline")
     assert given["certainty"] == 0.98
     assert given["provenance"]["model"]["prior"].startswith("BSpline")
+    other = answer(capsys, "analyse", store, "--over-time", "temporal")
+    assert other["certainty"] == 0.98
+    assert other["provenance"]["model"]["prior"].startswith("GP")
 
 
 def _replay(job, runs, name):

@@ -28,12 +28,12 @@ class Truth(NamedTuple):
 
     @classmethod
     def of_model(cls, rankings: Rankings) -> Self:
-        """Return the truth for posteriors of a model: the nearest Plackett-Luce model."""
+        """Return the nearest Plackett-Luce model."""
         return cls(fit_utilities(rankings), find_contested_pairs(rankings))
 
     @classmethod
     def of_counts(cls, rankings: Rankings) -> Self:
-        """Return the truth for posteriors by counts: the first places, which ties share.
+        """Return the shares of first places, which ties share.
 
         >>> from polarbear.simulation import rank_costs
         >>> truth = Truth.of_counts(rank_costs(np.array([[[1.0, 2.0], [1.0, 3.0], [2.0, 1.0]]])))
@@ -45,25 +45,26 @@ class Truth(NamedTuple):
         first = place == place.min(axis=2, keepdims=True)
         first = first / first.sum(axis=2, keepdims=True)
         number = np.einsum("c,tcn->tn", rankings.weight, first)
-        share = np.maximum(number / rankings.weight.sum(), LEAST_SHARE)
+        share = np.maximum(number / max(rankings.weight.sum(), 1e-300), LEAST_SHARE)
         known = number >= MIN_WINS_OF_EACH
         return cls(np.log(share), known[:, :, None] & known[:, None])
 
 
-class Population(NamedTuple):
-    """What is true in recorded rankings, in the sense of each kind of posterior."""
+class Population:
+    """What is true if these instances are all, as the posterior of all of them states it.
 
-    modelled: Truth
-    counted: Truth
+    If that has counted ratings, the first places are the truth for every sample. Else they are it
+    only for samples whose ratings are counted, and the nearest model for the others.
+    """
 
-    @classmethod
-    def of(cls, rankings: Rankings) -> Self:
-        """Return what is true where the instances of these rankings are all that there are."""
-        return cls(Truth.of_model(rankings), Truth.of_counts(rankings))
+    def __init__(self, rankings: Rankings, posterior: Posterior) -> None:
+        self.is_counted = has_counted_ratings(posterior)
+        self._firsts = Truth.of_counts(rankings)
+        self._modelled = self._firsts if self.is_counted else Truth.of_model(rankings)
 
     def truth_for(self, posterior: Posterior) -> Truth:
-        """Return what the ratings of a posterior state: those of a model, or first places."""
-        return self.counted if has_counted_ratings(posterior) else self.modelled
+        """Return what the claims of the posterior of a sample are compared with."""
+        return self._firsts if has_counted_ratings(posterior) else self._modelled
 
 
 def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:

@@ -23,7 +23,6 @@ from polarbear.calibration.tally import Estimate, Tally, tally_claims
 from polarbear.data.rankings import Rankings
 from polarbear.data.runs import Runs
 from polarbear.errors import DataError, DataWarning, FitWarning
-from polarbear.inference.counted import has_counted_ratings
 from polarbear.inference.fit import as_rankings, check_keywords, fit
 from polarbear.priors.by_name import make_prior
 from polarbear.priors.prior import Prior
@@ -75,7 +74,7 @@ class Calibration:
     prior
         The prior of the posteriors.
     counted
-        The share of the posteriors whose ratings are counted: first places, without a model.
+        Whether the ratings of all the data are counted, so that the truth is their first places.
     """
 
     algorithms: tuple[str, ...]
@@ -87,7 +86,7 @@ class Calibration:
     thirds: OddsCheck
     rates: OddsCheck
     prior: str
-    counted: float = 0.0
+    counted: bool = False
 
     @property
     def verdict(self) -> Literal["calibrated", "overconfident", "underconfident", "unknown"]:
@@ -137,7 +136,13 @@ class Calibration:
             f"{format_count(self.instances, 'instance')}, {grid}",
             "judged": f"posteriors of {format_count(len(self.tally), 'data set')}, each of "
             f"{format_count(self.drawn, 'instance')} drawn from yours with replacement, with "
-            f"{self.prior}; {self._truth()}",
+            f"{self.prior}; the truth is "
+            + (
+                "how often each comes first in"
+                if self.counted
+                else "the Plackett-Luce model nearest to"
+            )
+            + " all of yours",
             "intervals": self._intervals(),
             "claims": self._claims(0.95, 0.99, "ahead", "a lead at a time"),
             "": self._claims(0.99, 1.0, "ahead", "a lead at a time"),
@@ -149,15 +154,6 @@ class Calibration:
             fill(escape_text(text), 96, initial_indent=f"  {name:<11} ", subsequent_indent=" " * 14)
             for name, text in lines.items()
         )
-
-    def _truth(self) -> str:
-        model, counts = "the Plackett-Luce model nearest to all of yours", "the first places of all"
-        if not self.counted:
-            return f"the truth is {model}"
-        if self.counted == 1:
-            return f"the truth is {counts} of yours, because all ratings are counted"
-        share = _format_percent(self.counted)
-        return f"the truth is {model}; {counts} of them for the {share} whose ratings are counted"
 
     def _intervals(self) -> str:
         coverage = self.tally.coverage
@@ -180,7 +176,7 @@ class Calibration:
     def _verdict(self) -> str:
         verdict, misfit = VERDICT_TEXTS[self.verdict], self.misfit
         if misfit is not None:
-            if self.counted >= 0.5:
+            if self.counted:
                 verdict += ". Ratings are counted, because the model misfits these data"
             elif self.verdict == "calibrated":
                 verdict = MISFIT_TEXT
@@ -259,8 +255,8 @@ def calibrate(
 
     The instances of the data are treated as the population. Data sets are drawn from them with
     replacement and fitted, and the claims of the posteriors are counted against the truth: the
-    Plackett-Luce model that is nearest to all of the data or, for a posterior whose ratings are
-    counted, the first places in all of the data.
+    Plackett-Luce model that is nearest to all of the data or, if :func:`fit` counts the ratings of
+    all of the data, their first places.
 
     Parameters
     ----------
@@ -308,17 +304,16 @@ def calibrate(
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError("expected a whole number of at least 2", **{name: value})
     prior = make_prior(prior)
-    population = Population.of(rankings)
-    tallies, n_counted = [], 0
-    for replicate in range(replicates):
-        chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
-        with warnings.catch_warnings():
-            # Diagnostics are counted in the tally, and fit warns of gaps in the data once.
-            warnings.simplefilter("ignore", FitWarning)
-            warnings.simplefilter("ignore", DataWarning)
+    tallies = []
+    with warnings.catch_warnings():
+        # Diagnostics are counted in the tally, and fit warns of gaps in the data once.
+        warnings.simplefilter("ignore", FitWarning)
+        warnings.simplefilter("ignore", DataWarning)
+        population = Population(rankings, fit(rankings, prior=prior, seed=seed, **options))
+        for replicate in range(replicates):
+            chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
-        n_counted += has_counted_ratings(posterior)
-        tallies.append(tally_claims(posterior, population.truth_for(posterior)))
+            tallies.append(tally_claims(posterior, population.truth_for(posterior)))
     return Calibration(
         algorithms=rankings.algorithms,
         times=rankings.times,
@@ -329,7 +324,7 @@ def calibrate(
         thirds=check_irrelevant_alternatives(rankings, seed),
         rates=check_win_rates(rankings, seed),
         prior=repr(prior),
-        counted=n_counted / replicates,
+        counted=population.is_counted,
     )
 
 

@@ -241,11 +241,12 @@ def get_question(arguments: argparse.Namespace) -> "Question":
     kind: Any = BY_NAME[name] if name else known_kind
     if over_time and kind is not polarbear.PaperParetoSet:
         raise DataError("--over-time is about --question PaperParetoSet: pass that as well")
-    if type(asked) is kind and over_time in (None, getattr(asked, "over_time", None)):
-        question, fit = asked, {**known, **given}
-    else:
-        question = kind(over_time=over_time) if over_time else kind()
-        fit = {**known, **question.fit_options, **given}
+    question = asked if type(asked) is kind else kind()
+    is_same = question is asked and not model.function  # of which only the name is known
+    if over_time and over_time != question.over_time:
+        own = dict.fromkeys(("elimination", "resolution"))
+        question, is_same = replace(question, over_time=over_time, **own), False
+    fit = {**known, **({} if is_same else question.fit_options), **given}
     certainty = getattr(arguments, "certainty", None)
     return replace(question, fit=fit, **({} if certainty is None else {"certainty": certainty}))
 

@@ -82,19 +82,19 @@ QUESTION_OPTIONS = ("margin", "width", "epsilon", "elimination", "resolution", "
 
 def _make_question(arguments: argparse.Namespace) -> "polarbear.Question":
     """Make the question that the options describe; a range of times makes it a choice."""
-    from polarbear.racing.questions.stored import question_from_plain
+    from polarbear.racing.questions.stored import question_from_plain, question_to_plain
 
     names = ("over_time", "certainty", *QUESTION_OPTIONS, "regret", "size")
-    given = pick_given(arguments, names)
+    given, asked = pick_given(arguments, names), get_question(arguments)
     if arguments.between is None:
         if {"regret", "size"} & given.keys():
             raise DataError("--regret and --size are about a choice: pass --between as well")
-        given["kind"] = arguments.question or "ParetoSet"
+        given = {**question_to_plain(asked), **given}
     elif arguments.question not in (None, "ParetoSet"):
         raise DataError(f"--between asks for a choice, not for {arguments.question}: pass only one")
     else:
         given |= {"kind": "Choice", "preference": {"between": list(arguments.between)}}
-    return replace(question_from_plain(given), fit=get_question(arguments).fit)
+    return replace(question_from_plain(given), fit=asked.fit)
 
 
 def _make_budget(arguments: argparse.Namespace) -> "polarbear.Budget":

@@ -265,6 +265,7 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
+    duels = None
     if can_count(whole) and rankings.ties != "partial":  # whose positions are no places
         outcomes = count_outcomes(whole)
         by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
@@ -276,12 +277,14 @@ def _fit_rankings(
         # By averaged ties a model's win is half a tie, which the duels that are decided have not.
         checked = n <= MAX_CHECKED and not (averaged and decided is not None)
         duels = find_contradicting_duels(outcomes, posterior) if checked else None
-        if contradiction := duels or find_contradicting_firsts(whole, posterior):
-            is_counted = isinstance(prior, Dirichlet) and posterior.evidence == "instances"
-            if is_counted and (duels or are_complete(whole)):
-                posterior = count_posterior(whole, posterior, seed)
-            note = contradiction.describe(posterior.method)
-            diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
+    if rankings.ties != "partial" and (
+        found := duels or find_contradicting_firsts(whole, posterior)
+    ):
+        counts = prior == Dirichlet() and posterior.evidence == "instances" and can_count(whole)
+        if counts and n <= MAX_CHECKED and (duels or are_complete(whole)):
+            posterior = count_posterior(whole, posterior, seed)
+        note = found.describe(posterior.method)
+        diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
     return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
 
 

@@ -55,8 +55,8 @@ class Contradiction(NamedTuple):
         if method.endswith("counted"):
             return f"{ALL_COUNTED}, because they contradict a model of rankings: {self.said}."
         return (
-            f"{self.start}: {self.said}. Ratings and P(best) may mislead there; a fit of complete "
-            "comparisons with the default prior counts first places instead."
+            f"{self.start}: {self.said}. Ratings and P(best) may mislead there; by default, a fit "
+            "of at most 60 algorithms that all ran on all instances counts first places instead."
         )
 
 
@@ -120,7 +120,7 @@ def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contr
     least, most, expected = means[:, 1:].swapaxes(0, 1) / compared
     share = np.clip(expected, least, most)
     divergence = rel_entr(share, expected) + rel_entr(1 - share, 1 - expected)
-    errors = np.sqrt(2 * compared * divergence).round(9)
+    errors = np.sqrt(2 * compared * np.maximum(divergence, 0.0)).round(9)
     differs = errors >= ndtri(1 - RATING_ERROR / (2 * errors.size))
     errors[~(differs & (np.abs(share - expected) >= MIN_RATING_DIFFERENCE))] = 0.0
     if not errors.any():
@@ -135,7 +135,7 @@ def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contr
 
 
 def _count_firsts(rankings: Rankings, rating: Floats) -> Floats:
-    """Return sums over the comparisons of each algorithm at each time (4, T, n).
+    """Return sums over the comparisons of each algorithm with others at each time (4, T, n).
 
     Their number, those in which it was the only first, those in which it was among the first, and
     the probabilities of being the first that follow from the ratings.
@@ -146,6 +146,7 @@ def _count_firsts(rankings: Rankings, rating: Floats) -> Floats:
     found = np.empty((4, len(rankings.times), n))
     for t, place in enumerate(rankings.position):
         known = place != UNKNOWN
+        known &= np.add.reduceat(known, start, dtype=int)[compared] > 1
         best = np.minimum.reduceat(np.where(known, place, n), start)[compared]
         first = known & (place == best)
         alone = first & (np.add.reduceat(first, start, dtype=int)[compared] == 1)
