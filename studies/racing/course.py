@@ -16,6 +16,7 @@ from racing.truths import count_missed, replacing_by_utilities
 import polarbear as pb
 from polarbear.racing.events import Decided
 from polarbear.racing.jobs import Job
+from polarbear.racing.questions.paper_pareto_set import OverTime
 from polarbear.racing.race import Race
 from polarbear.simulation import draw_noisy_utilities, find_members
 
@@ -69,12 +70,14 @@ class Method(NamedTuple):
         return self._replace(question=replace(self.question, **asked), budget=budget)
 
 
-def methods_of(certainty: float, prior: Any = None) -> dict[str, Method]:
-    """Return ours, ours at single times without margin, and the paper's method with its prior."""
+def methods_of(
+    certainty: float, prior: Any = None, over_time: OverTime = "temporal"
+) -> dict[str, Method]:
+    """Return ours, ours at single times without margin, and a configuration of the paper."""
     questions = {
         "default": pb.ParetoSet(certainty=certainty),
         "strict": pb.StrictParetoSet(certainty=certainty),
-        "paper": pb.PaperParetoSet(certainty=certainty, fit={"prior": prior}),
+        "paper": pb.PaperParetoSet(over_time, certainty=certainty, fit={"prior": prior}),
     }
     return {name: Method(question) for name, question in questions.items()}
 
