@@ -107,7 +107,10 @@ CORRECTIONS: dict[str, Switches] = {
     },
     "closed form of pairs": {"laplace.engine._closed_form_mixture": lambda *_: None},
     "joint statements calibrated": {"posterior.prob_ahead_everywhere_matrix": _count_ahead},
-    "duels counted": {"fit.find_contradiction": lambda *_: None},
+    "duels counted": {
+        "fit.find_contradicting_duels": lambda *_: None,
+        "fit.find_contradicting_firsts": lambda *_: None,
+    },
     "repetitions weighed": {"laplace.ranking_model.has_repetitions": lambda _: False},
     "repetitions shrunk to a sphere": {
         "laplace.repetitions._shrink_to_sphere": lambda matrix, _: matrix
