@@ -53,14 +53,14 @@ def complete(
                 missing = np.isnan(found[name][first : first + CHUNK, -1])
                 some = (first + np.flatnonzero(missing)).tolist()
                 once = partial(run, name, solver, build, times)
-                made[name] = some, pool.map(once, [instances[k] for k in some])
-            if not any(len(some) for some, _ in made.values()):
-                continue
+                if some:
+                    made[name] = some, pool.map(once, [instances[k] for k in some])
             for name, (some, values) in made.items():
-                found[name][some] = list(values) or np.empty((0, len(times)))
-            part = path.with_suffix(".part.npz")
-            np.savez_compressed(part, **{one: v.astype(np.float32) for one, v in found.items()})
-            part.replace(path)  # a file is whole or not there
+                found[name][some] = list(values)
+            if made:
+                part = path.with_suffix(".part.npz")
+                np.savez_compressed(part, **{one: v.astype(np.float32) for one, v in found.items()})
+                part.replace(path)  # a file is whole or not there
     records = [
         pb.Run(name, instance, times, values, float(times[-1]))
         for name in solvers

@@ -1,10 +1,11 @@
 """A posterior that is counted: duels of pairs and first places, without a model of rankings.
 
 A Plackett-Luce model has one rating for each algorithm and time. It cannot describe an algorithm
-that is often the first and often the last. Where the duels contradict it, a rating is the share of
-instances on which the algorithm comes first, and a pair is judged by its duels. The posterior of
-these shares is that of the Bayesian bootstrap (Rubin, 1981): each draw gives the instances other
-weights, and one more instance, shared by all outcomes, keeps few instances from being certain.
+that is often the first and often the last. Where duels or first places contradict it, a rating is
+the share of instances on which the algorithm comes first, and a pair is judged by its duels. The
+posterior of these shares is that of the Bayesian bootstrap (Rubin, 1981): each draw gives the
+instances other weights, and one more instance, shared by all outcomes, keeps few instances from
+being certain.
 """
 
 from __future__ import annotations
