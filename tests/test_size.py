@@ -11,7 +11,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src" / "polarbear"
 BUDGETS = {
-    "inference": 8304,
+    "inference": 8327,
     "readers": 5290,
     "racing": 3551,
     "data": 4104,
@@ -26,7 +26,7 @@ BUDGETS = {
     "calibration": 603,
     "live": 710,
     "priors": 418,
-    "papers": 424,
+    "papers": 428,
     "simulation": 589,
     "top": 215,
 }

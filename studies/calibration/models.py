@@ -13,6 +13,10 @@ EVIDENCE = {"instances": "corrected", "rankings": "as in the paper"}
 """Instances are the units of evidence (the default), or every ranking at every time is one."""
 
 
+MODEL = pb.priors.Dirichlet(1 + 1e-9)
+"""The default, but for what it counts: the model alone."""
+
+
 def models(*priors: str) -> list[Model]:
     """The models of these priors, by default of all."""
     return [Model(prior, kind) for prior in priors or PRIORS for kind in EVIDENCE]
@@ -22,8 +26,8 @@ def fit(rankings: pb.Rankings, model: Model, **options: Any) -> pb.Posterior:
     """Fit a model; that a posterior is not to be trusted is counted, not said."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        prior, evidence = PRIORS[model.prior], cast(Any, model.evidence)
-        return pb.fit(rankings, prior=prior, evidence=evidence, **options)
+        prior = MODEL if model.prior == "Dirichlet" else PRIORS[model.prior]
+        return pb.fit(rankings, prior=prior, evidence=cast(Any, model.evidence), **options)
 
 
 def strongest(posterior: pb.Posterior) -> list[float]:

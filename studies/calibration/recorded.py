@@ -9,7 +9,7 @@ from calibration.cells import Cell, Model, seeded
 from calibration.known import counts
 from calibration.models import fit, models
 
-from polarbear.calibration.population import Population
+from polarbear.calibration.population import Truth
 from polarbear.calibration.tally import tally_claims
 from polarbear.data.rankings import Rankings, select_times
 from polarbear.simulation import rank_costs
@@ -30,20 +30,20 @@ def pool(name: str) -> Rankings:
 
 
 @cache
-def population(name: str, model: Model) -> tuple[Rankings, Population]:
-    """The pool at 30 times, and what is true in it, as a model states it."""
+def population(name: str) -> tuple[Rankings, Truth]:
+    """The pool at 30 times, and the model that is nearest to it."""
     every_other = select_times(pool(name), np.arange(0, 60, 2))
-    return every_other, Population(every_other, fit(every_other, model))
+    return every_other, Truth.of_model(every_other)
 
 
 def measure(
     name: str, instances: int, replace: bool, model: Model, replicate: int
 ) -> Mapping[str, np.ndarray]:
-    rankings, whole = population(name, model)
+    rankings, truth = population(name)
     rng = seeded("recorded", name, instances, replicate)
     chosen = rng.choice(len(rankings.instances), instances, replace=replace)
     posterior = fit(rankings.take(chosen), model)
-    return counts(tally_claims(posterior, whole.truth_for(posterior)))
+    return counts(tally_claims(posterior, truth))
 
 
 def cells(quick: bool, replicates: int) -> list[Cell]:

@@ -1,7 +1,8 @@
 """Do 95 % intervals of ratings hold the shares of first places? Writes ratings.md.
 
-A rating is the probability of coming first. Samples are those of chances.py, of recorded pools and
-of simulated utilities, whose shares of first places are known; those that tie share a place.
+And is P(a is rated above b) as often true as it says? A rating is the probability of coming first.
+Samples are those of chances.py, of recorded pools and of simulated utilities, whose shares of first
+places are known.
 
 python studies/error_control/ratings.py               # a quarter of an hour; goes on
 python studies/error_control/ratings.py --orders 50   # samples of each source and size
@@ -17,6 +18,7 @@ import warnings
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -29,14 +31,29 @@ from tools.markdown import table
 
 import polarbear as pb
 from polarbear.calibration.population import Floats, Truth
-from polarbear.inference.counted import has_counted_ratings
+from polarbear.inference import counted
+from polarbear.inference.replacing import Places
 from polarbear.simulation import PAPER_PRIOR, draw_noisy_utilities, draw_truth, rank_costs
 
 QUICK_CPU_SECONDS = 5
 
 SIZES = (12, 24, 60, 200)
 SOURCES = (*PERSISTENCE, *SHIPPED, *MABBOB)
-FITS = {"default": {}, "model": {"evidence": "rankings"}}
+FITS = {"default": {}, "with gaps": {}, "model": {"prior": pb.priors.Dirichlet(1.0 + 1e-9)}}
+"""By name: options of ``fit``. Another concentration has the model alone."""
+
+WEIGHTS = (6.0, 24.0)
+"""How many instances the model counts as in other fits, beside the default of 12."""
+
+GAPS = 0.2
+"""The share of runs that are left out of a sample with gaps."""
+
+WEIGHED = {f"weight {weight:g}": weight for weight in WEIGHTS}
+"""Fits by name."""
+
+CERTAIN, CLOSE = 0.95, 1e-3
+"""Claims of this probability are counted, of ratings that differ by more than this."""
+
 MANY = 4_000
 """Instances that stand for the population of a simulation."""
 
@@ -57,19 +74,31 @@ def true_ratings(source: str, n: int, number: int) -> Floats:
     return np.exp(Truth.of_counts(population).utilities)
 
 
-def measure(source: str, n: int, options: dict[str, Any], number: int) -> dict[str, Any]:
-    """Return how often intervals hold the truth, the error of the ratings, and who is counted."""
+def leave_out(rankings: pb.Rankings, n: int, number: int) -> pb.Rankings:
+    """Return rankings without some runs, chosen by chance."""
+    place = Places.of(rankings).position.astype(float)
+    gone = seeded("gaps", n, number).random(place.shape[1:]) < GAPS
+    return rank_costs(np.where(gone, np.nan, place), times=rankings.times)
+
+
+def measure(source: str, n: int, name: str, number: int) -> dict[str, Any]:
+    """Return how often intervals and claims of a fit hold, and the error of its ratings."""
     rankings, _ = draw_sample(source, n, number)
     truth = true_ratings(source, n, number)
+    rankings = leave_out(rankings, n, number) if name == "with gaps" else rankings
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        posterior = pb.fit(rankings, **options)
+        with mock.patch.object(counted, "MODEL_WEIGHT", WEIGHED.get(name, counted.MODEL_WEIGHT)):
+            posterior = pb.fit(rankings, **FITS.get(name, {}))
     low, high = posterior.interval()
     common = truth > 0.01  # few instances cannot tell how rare a rare first place is
+    differs = truth[:, :, None] - truth[:, None]
+    chance = posterior.prob_better()
+    claimed = (chance >= CERTAIN) & (np.abs(differs) > CLOSE)
     return {
         "held": np.mean(((low <= truth) & (truth <= high))[common]),
         "error": np.sqrt(np.mean((posterior.mean() - truth)[common] ** 2)),
-        "counted": has_counted_ratings(posterior),
+        "claims": [claimed.sum(), chance[claimed].sum(), (claimed & (differs > 0)).sum()],
     }
 
 
@@ -79,21 +108,23 @@ def write(folder: Path) -> str:
     for source in SOURCES:
         found = load(folder / "results" / f"ratings-{label(source)}.npz")
         for n in SIZES:
-            arms = [found.get(f"{n} {name}") for name in FITS]
-            if None in arms:
-                continue
-            held = [f"{a['held'].mean():.2f} ± {_error(a['held']):.2f}" for a in arms if a]
-            error = [f"{a['error'].mean():.3f}" for a in arms if a]
-            counted = arms[0]["counted"] if arms[0] else np.zeros(1)
-            row = [source, n, len(counted), f"{counted.mean():.2f}", *held, *error]
-            rows.append(row)
-    head = ["data", "instances", "samples", "counted", *(f"held, {name}" for name in FITS)]
+            arms = [arm for name in FITS if (arm := found.get(f"{n} {name}"))]
+            if len(arms) == len(FITS):
+                held = [f"{arm['held'].mean():.2f} ± {_error(arm['held']):.2f}" for arm in arms]
+                error = [f"{arm['error'].mean():.3f}" for arm in arms]
+                claims = [_compare(*arm["claims"].sum(axis=0)) for arm in arms]
+                rows.append([source, n, len(arms[0]["held"]), *held, *error, *claims])
+    kinds = [f"{what}, {name}" for what in ("held", "error", "claims") for name in FITS]
     text = (
-        "Made by `python studies/error_control/ratings.py`: in which share of the samples ratings\n"
-        "are counted, which share of 95 % intervals of ratings holds the true share of first\n"
-        "places, and the root mean square error of the ratings. *default* is `pb.fit`, and\n"
-        "*model* the Plackett-Luce model alone.\n\n"
-        f"{table([*head, *(f'error, {name}' for name in FITS)], rows)}\n"
+        "Made by `python studies/error_control/ratings.py`: which share of 95 % intervals of\n"
+        "ratings holds the true share of first places; the root mean square error of the ratings;\n"
+        f"and of claims that a rating is above another one, of {CERTAIN} or more, the mean\n"
+        "probability and the share that is true. *default* is `pb.fit`, *with gaps* the same\n"
+        f"without {100 * GAPS:.0f} % of the runs, and *model* the Plackett-Luce model alone.\n\n"
+        f"{table(['data', 'instances', 'samples', *kinds], rows)}\n\n"
+        "The same by how many instances the model counts as, in the mean over recorded pools and\n"
+        "over simulations of the model:\n\n"
+        f"{_compare_weights(folder)}\n"
     )
     (folder / "ratings.md").write_text(text)
     return text
@@ -101,6 +132,27 @@ def write(folder: Path) -> str:
 
 def _error(values: Floats) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def _compare_weights(folder: Path) -> str:
+    """Return a table of the intervals and errors by the weight of the model."""
+    names = {6.0: "weight 6", counted.MODEL_WEIGHT: "default", 24.0: "weight 24"}
+    rows = []
+    for kind, sources in (("recorded", (*SHIPPED, *MABBOB)), ("simulated", tuple(PERSISTENCE))):
+        found = [load(folder / "results" / f"ratings-{label(one)}.npz") for one in sources]
+        for n in SIZES:
+            row: list[object] = [kind, n]
+            for what, digits in (("held", 2), ("error", 3)):
+                for name in names.values():
+                    each = [one[key][what].mean() for one in found if (key := f"{n} {name}") in one]
+                    row.append(f"{np.mean(each):.{digits}f}" if each else "-")
+            rows.append(row)
+    kinds = [f"{what}, {weight:g}" for what in ("held", "error") for weight in names]
+    return table(["data", "instances", *kinds], rows)
+
+
+def _compare(number: float, stated: float, true: float) -> str:
+    return f"{stated / number:.3f}, {true / number:.3f}" if number else "-"
 
 
 def main() -> None:
@@ -116,9 +168,9 @@ def main() -> None:
         sources = SOURCES[:1] if wanted.quick else () if wanted.table else SOURCES
         for source in sources:
             arms = {
-                f"{n} {name}": partial(measure, source, n, options)
+                f"{n} {name}": partial(measure, source, n, name)
                 for n in (SIZES[:1] if wanted.quick else SIZES)
-                for name, options in FITS.items()
+                for name in (*FITS, *WEIGHED)
             }
             races = dict.fromkeys(arms, 2 if wanted.quick else wanted.orders)
             print(run(Cell("ratings", label(source), arms, races), folder), flush=True)

@@ -117,8 +117,7 @@ def test_if_the_answer_hangs_on_how_runs_ended_that_is_said_first(folder, tmp_pa
     assert pb.Posterior.load(tmp_path / "posterior.zip") == posterior
     document = make_document(pb.Posterior.load(tmp_path / "posterior.zip"))
     assert document["verdict"]["cautions"][0] == first
-    (misfit,) = document["verdict"]["cautions"][1:]  # some runs are cut, so nothing is counted
-    assert misfit.startswith("First places contradict the model of rankings: LBFGSB comes first on")
+    assert len(document["verdict"]["cautions"]) == 1
     assert "they are taken to have finished by themselves" in pb.papers.describe_methods(posterior)
     chosen = {x: pb.select(p, pb.preferences.final()).choice for x, p in readings.items()}
     selection = pb.select(posterior, pb.preferences.final())

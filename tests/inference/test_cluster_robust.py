@@ -48,7 +48,8 @@ def test_copula_noise_is_standard_normal_at_each_time_and_persists_as_runs_do():
 
 def test_the_marginals_of_independent_times_stay_the_same():
     rankings = persistent(5, 20)
-    ours, paper = pb.fit(rankings), pb.fit(rankings, evidence="rankings")
+    model = pb.priors.Dirichlet(1.001)  # the default's ratings are counted
+    ours, paper = pb.fit(rankings, model), pb.fit(rankings, evidence="rankings")
     assert_allclose(ours.prob_better(), paper.prob_better(), atol=0.01)
     assert_allclose(ours.mean(), paper.mean(), atol=0.01)
     assert_allclose(ours.interval(), paper.interval(), atol=0.03)

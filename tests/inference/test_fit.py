@@ -9,6 +9,9 @@ from polarbear.inference.fit import connected_groups
 from polarbear.simulation import PRIORS, rank_costs
 
 APPROXIMATE = ("SparseGP", "HSGP")
+
+NOISE = {False: 0.02, True: 0.045}
+"""Of probabilities, by whether they are shares of 2,000 draws: four standard errors."""
 """Priors that approximate others, which nightly tests take too."""
 each_prior = pytest.mark.parametrize(
     "prior",
@@ -137,7 +140,7 @@ def test_who_wins_everything_is_ahead_and_more_surely_so_with_more_data(prior):
 @each_prior
 def test_who_are_always_tied_are_even(prior):
     posterior = pb.fit(rank_costs(np.zeros((6, 9, 4))), prior=prior)
-    assert_allclose(posterior.prob_better(), 0.5, atol=0.02)
+    assert_allclose(posterior.prob_better(), 0.5, atol=NOISE[posterior.mixture is None])
     assert_allclose(posterior.mean(), 0.25, atol=0.02)  # as wide as the prior: ties say nothing
 
 
@@ -181,8 +184,10 @@ def test_an_algorithm_entered_twice_is_even_with_itself(prior):
     costs = noisy(15, 3, seed=4)
     costs = np.concatenate([costs, costs[..., :1]], axis=-1)
     posterior = pb.fit(rank_costs(costs), prior=prior)
-    assert_allclose(posterior.prob_better("a1", "a4"), 0.5, atol=0.02)
-    assert_allclose(posterior.prob_better("a1", "a2"), posterior.prob_better("a4", "a2"), atol=0.02)
+    noise = NOISE[posterior.mixture is None]
+    assert_allclose(posterior.prob_better("a1", "a4"), 0.5, atol=noise)
+    both = [posterior.prob_better(name, "a2") for name in ("a1", "a4")]
+    assert_allclose(*both, atol=noise)
 
 
 @each_prior

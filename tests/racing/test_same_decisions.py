@@ -32,7 +32,8 @@ RACES = {
     "baseline": (pb.NoWorse("a1"), pb.Budget()),
     "limits": (pb.ParetoSet(), pb.Budget(runs=150, retries=1)),
 }
-FITTED = ("paper", "paper pointwise", "regret")
+PAPER = {"prior": "Dirichlet", "ties": "averaged", "evidence": "rankings"}
+FITTED = {"paper": PAPER, "paper pointwise": PAPER, "regret": {}}
 """Races whose decisions rest on a posterior; e-values need none, so those races fit quickly."""
 SEEDS = range(5)
 SEEDS_IN_CI = (1, 2)
@@ -59,10 +60,9 @@ def runs_of(seed):
 
 def decisions_of(name, seed):
     """What a race asked for (as a digest), how it ended, and the status of each algorithm."""
-    averaged = {"prior": "Dirichlet", "ties": "averaged", "evidence": "instances"}
-    fit = averaged if name in FITTED else quick_fit
     question, budget = RACES[name]
     runs = runs_of(seed)
+    fit = FITTED.get(name, quick_fit)
     replay = pb.replay(runs, fitted(question, fit), budget=budget, times=TIMES, seed=seed)
     jobs = [
         [job.algorithm, job.instance, job.repetition, job.horizon]

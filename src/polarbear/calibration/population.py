@@ -6,13 +6,14 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from polarbear.data.positions import UNKNOWN, compute_positions
 from polarbear.data.rankings import Rankings
-from polarbear.inference.counted import LEAST_SHARE, has_counted_ratings
+from polarbear.inference.counted import LEAST_SHARE, sum_firsts
 from polarbear.inference.laplace.independent import fit_independent
 from polarbear.inference.plackett_luce.likelihood import build_likelihood
-from polarbear.inference.posterior import Posterior
+from polarbear.inference.replacing import Places
 
 Floats = NDArray[np.float64]
 
@@ -33,38 +34,25 @@ class Truth(NamedTuple):
 
     @classmethod
     def of_counts(cls, rankings: Rankings) -> Self:
-        """Return the shares of first places, which ties share.
+        """Return the shares of first places, as they are counted (``inference/counted``).
 
         >>> from polarbear.simulation import rank_costs
         >>> truth = Truth.of_counts(rank_costs(np.array([[[1.0, 2.0], [1.0, 3.0], [2.0, 1.0]]])))
         >>> np.exp(truth.utilities).round(2)
         array([[0.67, 0.33]])
         """
-        position = to_dense_positions(rankings)
-        place = np.where(position == UNKNOWN, position.shape[2], position)
-        first = place == place.min(axis=2, keepdims=True)
-        first = first / first.sum(axis=2, keepdims=True)
-        number = np.einsum("c,tcn->tn", rankings.weight, first)
-        share = np.maximum(number / max(rankings.weight.sum(), 1e-300), LEAST_SHARE)
+        data = zip(Places.of(rankings).position, fit_utilities(rankings), strict=True)
+        weight = rankings.weight[None]
+        sums = [sum_firsts(place, weight, softmax(rate[None], axis=1)) for place, rate in data]
+        number = np.concatenate(sums)
+        share = number / np.maximum(number.sum(axis=1, keepdims=True), 1e-300)
         known = number >= MIN_WINS_OF_EACH
-        return cls(np.log(share), known[:, :, None] & known[:, None])
+        return cls(np.log(np.maximum(share, LEAST_SHARE)), known[:, :, None] & known[:, None])
 
-
-class Population:
-    """What is true if these instances are all, as the posterior of all of them states it.
-
-    If that has counted ratings, the first places are the truth for every sample. Else they are it
-    only for samples whose ratings are counted, and the nearest model for the others.
-    """
-
-    def __init__(self, rankings: Rankings, posterior: Posterior) -> None:
-        self.is_counted = has_counted_ratings(posterior)
-        self._firsts = Truth.of_counts(rankings)
-        self._modelled = self._firsts if self.is_counted else Truth.of_model(rankings)
-
-    def truth_for(self, posterior: Posterior) -> Truth:
-        """Return what the claims of the posterior of a sample are compared with."""
-        return self._firsts if has_counted_ratings(posterior) else self._modelled
+    @classmethod
+    def of_kind(cls, rankings: Rankings, *, counted: bool) -> Self:
+        """Return what counted ratings claim, or those of a model."""
+        return cls.of_counts(rankings) if counted else cls.of_model(rankings)
 
 
 def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:

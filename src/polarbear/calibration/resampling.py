@@ -18,7 +18,7 @@ from polarbear.calibration.odds import (
     check_irrelevant_alternatives,
     check_win_rates,
 )
-from polarbear.calibration.population import Population
+from polarbear.calibration.population import Truth
 from polarbear.calibration.tally import Estimate, Tally, tally_claims
 from polarbear.data.rankings import Rankings
 from polarbear.data.runs import Runs
@@ -74,7 +74,7 @@ class Calibration:
     prior
         The prior of the posteriors.
     counted
-        Whether the ratings of all the data are counted, so that the truth is their first places.
+        Whether ratings are counted, so that the truth is the first places in all the data.
     """
 
     algorithms: tuple[str, ...]
@@ -175,13 +175,13 @@ class Calibration:
 
     def _verdict(self) -> str:
         verdict, misfit = VERDICT_TEXTS[self.verdict], self.misfit
-        if misfit is not None:
-            if self.counted:
-                verdict += ". Ratings are counted, because the model misfits these data"
-            elif self.verdict == "calibrated":
-                verdict = MISFIT_TEXT
-            else:
-                verdict += "; and the model misfits these data"
+        if self.counted:
+            pass  # the model is only their prior
+        elif misfit is not None:
+            is_calibrated = self.verdict == "calibrated"
+            verdict = (
+                MISFIT_TEXT if is_calibrated else f"{verdict}; and the model misfits these data"
+            )
             verdict += (
                 f". {misfit.a} beats {misfit.b} at {format_time(misfit.time, self.clock)} with "
                 f"probability {misfit.model:.2f} by the model, {misfit.other:.2f} by counting"
@@ -255,8 +255,8 @@ def calibrate(
 
     The instances of the data are treated as the population. Data sets are drawn from them with
     replacement and fitted, and the claims of the posteriors are counted against the truth: the
-    Plackett-Luce model that is nearest to all of the data or, if :func:`fit` counts the ratings of
-    all of the data, their first places.
+    first places in all of the data, or the Plackett-Luce model that is nearest to these if
+    :func:`fit` does not count ratings, as with temporal priors.
 
     Parameters
     ----------
@@ -282,8 +282,8 @@ def calibrate(
     Examples
     --------
     >>> import polarbear as pb
-    >>> runs = pb.simulation.simulate_runs(np.array([[0.0, 0.4, 1.0]] * 4), 40, persistence=0.5)
-    >>> calibration = pb.calibrate(runs, replicates=10)
+    >>> runs = pb.example("cma-variants")
+    >>> calibration = pb.calibrate(runs, times=pb.grid.from_runs(runs, 4), replicates=10)
     >>> calibration.verdict
     'calibrated'
     >>> calibration.tally.coverage.value > 0.8
@@ -304,16 +304,17 @@ def calibrate(
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError("expected a whole number of at least 2", **{name: value})
     prior = make_prior(prior)
-    tallies = []
+    tallies, truth, counted = [], None, False
     with warnings.catch_warnings():
         # Diagnostics are counted in the tally, and fit warns of gaps in the data once.
         warnings.simplefilter("ignore", FitWarning)
         warnings.simplefilter("ignore", DataWarning)
-        population = Population(rankings, fit(rankings, prior=prior, seed=seed, **options))
         for replicate in range(replicates):
             chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
-            tallies.append(tally_claims(posterior, population.truth_for(posterior)))
+            counted = posterior.counted
+            truth = truth or Truth.of_kind(rankings, counted=counted)
+            tallies.append(tally_claims(posterior, truth))
     return Calibration(
         algorithms=rankings.algorithms,
         times=rankings.times,
@@ -324,7 +325,7 @@ def calibrate(
         thirds=check_irrelevant_alternatives(rankings, seed),
         rates=check_win_rates(rankings, seed),
         prior=repr(prior),
-        counted=population.is_counted,
+        counted=counted,
     )
 
 

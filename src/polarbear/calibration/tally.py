@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from polarbear.calibration.population import Truth
 from polarbear.data.frozen import FrozenRecord
+from polarbear.inference.counted import LEAST_SHARE
 from polarbear.inference.posterior import Posterior
 
 Floats = NDArray[np.float64]
@@ -156,7 +157,10 @@ def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Flo
     np.fill_diagonal(likely, False)
     pairs = np.argwhere(likely)
     claimed = [posterior.prob_dominates(names[a], names[b]) for a, b in pairs]
-    true = [float(np.all(truth[:, a] > truth[:, b])) for a, b in pairs]
+    # Where neither ever came first, nothing contradicts the claim.
+    never = np.log(LEAST_SHARE)
+    behind = [(truth[:, a] <= truth[:, b]) & (truth[:, b] > never) for a, b in pairs]
+    true = [float(not one.any()) for one in behind]
     return _count_by_bin(np.array(claimed), np.array(true), EVERYWHERE_EDGES)
 
 

@@ -1,16 +1,22 @@
-"""A posterior that is counted: duels of pairs and first places, without a model of rankings.
+"""Ratings and win probabilities by counts, with a model of rankings as their prior.
 
-A Plackett-Luce model has one rating for each algorithm and time. It cannot describe an algorithm
-that is often the first and often the last. Where duels or first places contradict it, a rating is
-the share of instances on which the algorithm comes first, and a pair is judged by its duels. The
-posterior of these shares is that of the Bayesian bootstrap (Rubin, 1981): each draw gives the
-instances other weights, and one more instance, shared by all outcomes, keeps few instances from
-being certain.
+A Plackett-Luce model has one rating for each algorithm and time, to which all places contribute. No
+recorded set of optimisers follows it: some are often the first and often the last. Here a rating is
+the share of instances on which an algorithm comes first, and a win probability the share of decided
+duels that it wins. The model is the prior of both, and counts as much as twelve instances. It also
+says what results leave open: who of those that tie is the first, and whether one that did not run
+would have been.
+
+The posterior is that of a Dirichlet process around the model (Ferguson, 1973). Each draw gives the
+instances other weights (the Bayesian bootstrap; Rubin, 1981), and adds the shares of twelve more by
+the ratings of a draw of the model. Its ratings are as uncertain as after twelve instances if there
+are many, because more instances only say how far the truth is from it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,90 +27,163 @@ from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import Places
 from polarbear.inference.threads import one_thread
 
-Floats = NDArray[np.float64]
-Singles = NDArray[np.float32]
+Floats, Singles = NDArray[np.float64], NDArray[np.float32]
 
-MAX_DRAWS, MIN_DRAWS = 2_000, 200
-MAX_CELLS = 20_000_000
-"""The most numbers in the draws of all pairs, down to the fewest draws."""
+MODEL_WEIGHT = 12.0
+"""The model counts as much as so many instances.
+
+Recorded optimisers differ from it by so much: intervals of their ratings hold the shares of first
+places as often as they say (studies/error_control). Where the model is right, ratings from 200
+instances are as precise as the model alone has them from half as many.
+"""
+
+MAX_DRAWS, MIN_DRAWS = 2_000, 250
+MAX_CELLS = 1_000_000
+"""The most numbers in the draws of ratings, and in those of wins, down to the fewest draws."""
+
+SWEEPS = 6
+"""How often first places that are not known are shared anew, at times with ties or gaps."""
 
 LEAST_SHARE = 1e-9
 """A share of first places is at least this, so that its logarithm is finite."""
 
 
 def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Posterior:
-    """Return the posterior by counts, in place of one that was ``fitted`` to the same rankings.
-
-    Ratings are counted if every comparison has all algorithms at all times; else the first of some
-    says nothing of the others, and the ratings stay those of the model.
+    """Return the posterior by counts, with the model ``fitted`` to the same rankings as the prior.
 
     >>> import polarbear as pb
     >>> steady, moody = np.zeros(80), np.repeat([-1.0, 2.0], [50, 30])
     >>> third = np.repeat([1.0, 1.0], 40)
     >>> rankings = pb.simulation.rank_costs(np.stack([steady, moody, third], axis=-1)[None])
-    >>> counted = count_posterior(rankings, pb.fit(rankings))
+    >>> counted = count_posterior(rankings, pb.fit(rankings, evidence="rankings"))
     >>> counted.mean().round(1)
     array([[0.4, 0.6, 0. ]])
     """
     place = Places.of(rankings).position
-    n_times, _, n = place.shape
-    cells = max(n_times * n * n // 2, len(rankings.instances))
-    n_draws = int(np.clip(MAX_CELLS // cells, MIN_DRAWS, MAX_DRAWS))
+    n_times, n_compared, n = place.shape
+    n_draws = int(np.clip(MAX_CELLS // max(n_times * n, n_compared), MIN_DRAWS, MAX_DRAWS))
+    n_wins = min(max(3 * MAX_CELLS // (n_times * n * n), MIN_DRAWS), n_draws)
     rng = np.random.default_rng(seed)
-    drawn = rng.standard_exponential((n_draws, len(rankings.instances)))[:, rankings.instance]
-    drawn = (drawn * rankings.weight).astype(np.float32)
+    size = n_draws, len(rankings.instances)
+    drawn = rng.standard_exponential(size, np.float32)[:, rankings.instance]
+    drawn *= rankings.weight.astype(np.float32)
+    chosen = rng.permutation(max(n_draws, len(fitted.utilities)))[:n_draws]
+    utilities = fitted.utilities[chosen % len(fitted.utilities)]
     with one_thread():
-        posterior = replace(
-            fitted, wins=_draw_wins(place, drawn, rng), method=f"{fitted.method}, duels counted"
+        rating = _widen(utilities, _count_known(place, rankings.weight))
+        modelled = _draw_gammas(MODEL_WEIGHT * rating, rng)
+        sums = [sum_firsts(at, drawn, rating[:, t], modelled[:, t]) for t, at in enumerate(place)]
+        total = modelled + np.stack(sums, axis=1)
+        share = total / total.sum(axis=2, keepdims=True)
+        utilities = np.log(np.maximum(share, LEAST_SHARE))
+        return replace(
+            fitted,
+            counted=True,
+            draws=utilities - utilities.mean(axis=2, keepdims=True),
+            weight=np.ones((n_draws, 1), dtype=np.float32),
+            mixture=None,
+            curves=None,
+            chains=1,
+            independent=False,
+            wins=_draw_wins(place, drawn[:n_wins], rating[:n_wins], rng),
         )
-        if not are_complete(rankings):
-            return posterior
-        utilities = _draw_utilities(place, drawn, rng)
-    return replace(
-        posterior,
-        method=f"{fitted.method}, counted",
-        draws=utilities,
-        weight=np.ones((n_draws, 1), dtype=np.float32),
-        mixture=None,
-        curves=None,
-        chains=1,
-        independent=False,
-    )
 
 
-def has_counted_ratings(posterior: Posterior) -> bool:
-    """Return whether ratings are counted first places, and not those of a model."""
-    return posterior.method.endswith(", counted")
+def sum_firsts(place: NDArray, weight: Any, rating: Any, prior: Any = 0.0) -> NDArray[Any]:
+    """Return the weighted sums (draws, n) of first places (comparisons, n) at one time.
+
+    Each row of ``weight`` (draws, comparisons) has its own ratings (draws, n), with which sums
+    begin. Those that tie for the first place share it in proportion to their ratings, and for each
+    first place among those that ran, the others are given what makes it the share of its rating.
+    Ratings are then those that follow from the sums and the ``prior`` sums, and so on (an EM
+    algorithm: the likelihood is the rating of those that are first, among those that ran).
+
+    >>> place = np.array([[0, 1, 1], [1, 0, 2], [0, 0, 2], [1, 0, UNKNOWN]])
+    >>> sum_firsts(place, np.ones((1, 4)), np.full((1, 3), 1 / 3)).round(2)
+    array([[1.33, 2.67, 0.  ]])
+    """
+    known, is_first = _find_known(place)
+    told = known.sum(axis=1) > is_first.sum(axis=1)
+    first, among = is_first[told].astype(weight.dtype), known[told].astype(weight.dtype)
+    weight = weight if told.all() else weight[:, told]
+    if np.count_nonzero(first) == len(first) and among.all():
+        return weight @ first
+    missing, total = 1 - among, rating
+    for _ in range(SWEEPS):
+        of_first, of_known = (np.maximum(rating @ of.T, LEAST_SHARE) for of in (first, among))
+        total = rating * ((weight / of_first) @ first + (weight / of_known) @ missing)
+        rating = prior + total
+        rating = rating / rating.sum(axis=1, keepdims=True)
+    return total
 
 
-def are_complete(rankings: Rankings) -> bool:
-    """Return whether the place of each algorithm is known in each comparison at each time."""
-    size = (len(rankings.offset) - 1) * len(rankings.algorithms)
-    return len(rankings.algorithm) == size and not (rankings.position == UNKNOWN).any()
+def _count_known(place: NDArray, weight: Floats) -> Floats:
+    """Return how many instances' worth of first places is known at each time (T,).
+
+    Of an instance it is the share of rivals that are known to be behind the first.
+    """
+    known, is_first = _find_known(place)
+    return (known & ~is_first).sum(axis=2) @ weight / (place.shape[2] - 1)
 
 
-def _draw_wins(place: NDArray, drawn: Singles, rng: np.random.Generator) -> Singles:
-    """Return draws (W, T, pairs) of the share of decided duels that the first of a pair wins."""
+def _find_known(place: NDArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return masks of who ran, and of who is the first of these."""
+    known = place != UNKNOWN
+    best = np.where(known, place, place.shape[-1]).min(axis=-1, keepdims=True)
+    return known, known & (place == best)
+
+
+def _widen(utilities: Singles, n_instances: Floats) -> Singles:
+    """Return ratings whose uncertainty is that of the centre of a Dirichlet process of weight c.
+
+    Shares of N draws from it vary (N + c) / (1 + c) times as much around the centre as shares of
+    independent draws from the centre, so they tell as much of it as fewer of these. The prior
+    Dirichlet(1) says as much as n / (n - 1) rankings of n algorithms.
+    """
+    n, mean = utilities.shape[2], utilities.mean(axis=0)
+    prior = n / (n - 1)
+    fewer = n_instances * np.minimum((1 + MODEL_WEIGHT) / (n_instances + MODEL_WEIGHT), 1)
+    ratio = ((n_instances + prior) / (fewer + prior)).astype(np.float32)[:, None]
+    told = (fewer / np.maximum(n_instances, 1e-9)).astype(np.float32)[:, None]
+    centre = mean * np.where(told > 0, told * ratio, 1)
+    rating = np.exp(np.clip(centre + np.sqrt(ratio) * (utilities - mean), -80, 80))
+    return rating / rating.sum(axis=2, keepdims=True)
+
+
+def _draw_gammas(shape: Singles, rng: np.random.Generator) -> Singles:
+    """Return gamma variables of these shapes (draws, T, n), in a draw one quantile at all times.
+
+    The quantiles are those of Wilson and Hilferty (1931) for a shape larger by 1, which a power of
+    a uniform variable takes off again.
+    """
+    size, larger = (len(shape), 1, shape.shape[2]), shape + 1
+    normal = rng.standard_normal(size, np.float32)
+    power = rng.standard_exponential(size, np.float32)
+    root = np.maximum(1 - 1 / (9 * larger) + normal / (3 * np.sqrt(larger)), 0)
+    return larger * root**3 * np.exp(-power / np.maximum(shape, 1e-6))
+
+
+def _draw_wins(
+    place: NDArray, drawn: Singles, rating: Singles, rng: np.random.Generator
+) -> Singles:
+    """Return draws (W, T, pairs) of the share of decided duels that the first of a pair wins.
+
+    Of the duels by the model it is a beta variable, by the normal variable of its mean and variance
+    within 0 and 1.
+    """
     first, second = np.triu_indices(place.shape[2], 1)
-    half_won, half_lost = rng.gamma(0.5, size=(2, len(drawn), 1)).astype(np.float32)
+    normal = rng.standard_normal((len(drawn), len(first)), np.float32)
     wins = np.empty((len(drawn), len(place), len(first)), dtype=np.float32)
+    every = drawn.sum(axis=1, keepdims=True)
     for t, at in enumerate(place):
         ours, theirs = at[:, first], at[:, second]
         known = (ours != UNKNOWN) & (theirs != UNKNOWN)
-        won = drawn @ (known & (ours < theirs)).astype(np.float32) + half_won
-        lost = drawn @ (known & (ours > theirs)).astype(np.float32) + half_lost
-        wins[:, t] = won / (won + lost)
+        decided = known & (ours != theirs)
+        won = drawn @ (decided & (ours < theirs)).astype(np.float32)
+        duels = every if decided.all() else drawn @ decided.astype(np.float32)
+        a, b = rating[:, t, first], rating[:, t, second]
+        chance = a / np.maximum(a + b, LEAST_SHARE)
+        sd = np.sqrt(chance * (1 - chance) / np.float32(MODEL_WEIGHT + 1))
+        modelled = MODEL_WEIGHT * np.clip(chance + normal * sd, 0, 1)
+        wins[:, t] = (won + modelled) / (duels + MODEL_WEIGHT)
     return wins
-
-
-def _draw_utilities(place: NDArray, drawn: Singles, rng: np.random.Generator) -> Singles:
-    """Return draws (W, T, n) of the logarithms of the shares of first places; those tied share."""
-    n = place.shape[2]
-    prior = rng.gamma(1 / n, size=(len(drawn), n)).astype(np.float32)
-    draws = np.empty((len(drawn), len(place), n), dtype=np.float32)
-    for t, at in enumerate(place):
-        is_first = at == at.min(axis=1, keepdims=True)
-        first = is_first / is_first.sum(axis=1, keepdims=True)
-        share = drawn @ first.astype(np.float32) + prior
-        draws[:, t] = np.log(np.maximum(share / share.sum(axis=1, keepdims=True), LEAST_SHARE))
-    return draws

@@ -13,9 +13,6 @@ DUELS_CONTRADICT = "The duels contradict the model of rankings"
 FIRSTS_CONTRADICT = "First places contradict the model of rankings"
 """The starts of the notes on duels or first places that differ from what the model says."""
 
-COUNTED, ALL_COUNTED = "Duels are counted", "Duels and first places are counted"
-"""The starts of the note on a posterior by counts (:mod:`polarbear.inference.counted`)."""
-
 
 @dataclass(frozen=True)
 class Diagnostics:
@@ -54,9 +51,8 @@ class Diagnostics:
 
     @property
     def verdict_notes(self) -> tuple[str, ...]:
-        """The notes that a verdict ends with: how runs are ordered, where times begin, counts."""
-        starts = (ORDERED_BY, TIMES_BEGIN, COUNTED, ALL_COUNTED)
-        return tuple(note for note in self.notes if note.startswith(starts))
+        """The notes that a verdict ends with: how runs are ordered, and where times begin."""
+        return tuple(one for one in self.notes if one.startswith((ORDERED_BY, TIMES_BEGIN)))
 
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())

@@ -23,16 +23,12 @@ from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings, rank
 from polarbear.data.runs import Runs, check_runs
 from polarbear.errors import Argument, DataError, DataWarning, FitWarning, Text, warn
-from polarbear.inference.counted import are_complete, count_posterior
+from polarbear.inference.counted import count_posterior
 from polarbear.inference.diagnostics import ORDERED_BY, Diagnostics
-from polarbear.inference.e_values import count_outcomes, with_effective_weights
+from polarbear.inference.e_values import Outcomes, count_outcomes, with_effective_weights
 from polarbear.inference.instance_posterior import InstancePosterior
 from polarbear.inference.laplace.by_instance import fit_attributes
-from polarbear.inference.model_check import (
-    MAX_CHECKED,
-    find_contradicting_duels,
-    find_contradicting_firsts,
-)
+from polarbear.inference.model_check import find_contradicting_duels, find_contradicting_firsts
 from polarbear.inference.plackett_luce.ordered_rankings import merge_comparisons
 from polarbear.inference.posterior import Evidence, Posterior
 from polarbear.inference.replacing import Places, can_count
@@ -61,6 +57,9 @@ READING_OPTIONS = ("direction", "clock", "ended", *(one.name for one in fields(C
 
 CHOOSE_TIMES = "times=pb.grid.from_runs(runs, {})"
 """How Python passes the first or the last time."""
+
+MAX_COUNTED = 60
+"""The most algorithms whose ratings are counted, and whose duels are compared with the model's."""
 
 START_TEST_LEVEL = 0.01
 """The level of the test for differences between algorithms at the first times of a grid."""
@@ -128,7 +127,8 @@ def fit(
         Runs, which :func:`rank` ranks with its defaults, or Rankings.
     prior
         The prior over ratings as functions of time, one of :mod:`polarbear.priors` or its name,
-        such as "BSpline". By default ``Dirichlet()``, under which times are independent, and the
+        such as "BSpline". By default ``Dirichlet()``, under which times are independent. Ratings
+        and win probabilities are then counted, with a model of rankings as their prior, and the
         probabilities of verdicts are counted from duels, as in races.
     method
         "laplace": the fast engine, nested Laplace approximations with importance sampling. For
@@ -255,9 +255,16 @@ def _fit_rankings(
         return replace(by_instance, diagnostics=diagnostics, ends=ends)
     if rankings.ties == "partial" and method != "laplace":
         raise DataError(f"partial orders need method='laplace', got {method!r}")
+    has_duels = can_count(whole) and rankings.ties != "partial"
+    outcomes = count_outcomes(whole) if has_duels else None
+    # By averaged ties a model's win is half a tie, which the duels that are decided have not.
+    has_halves = outcomes and rankings.ties == "averaged" and outcomes.share_decided() is not None
+    is_comparable = outcomes is not None and n <= MAX_COUNTED and not has_halves
+    is_counted = is_comparable and by_instances and prior == Dirichlet()
     engine = load_engine(method)
     if method == "laplace":
         options["evidence"] = _check_evidence(evidence)
+        options["curves"] = not is_counted
     elif evidence == "instances":
         raise DataError(
             f"evidence='instances' needs method='laplace', got {method!r}, which treats "
@@ -265,27 +272,32 @@ def _fit_rankings(
         )
     posterior = engine(rankings, prior, seed=seed, **options)
     diagnostics = _complete_diagnostics(posterior.diagnostics, rankings, groups)
-    duels = None
-    if can_count(whole) and rankings.ties != "partial":  # whose positions are no places
-        outcomes = count_outcomes(whole)
-        by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
-        by_duels = by_duels and posterior.evidence == "instances"
-        averaged, decided = rankings.ties == "averaged", outcomes.share_decided()
-        if rankings.behind_top is None:  # else a tie says nothing
-            places = Places.of(whole) if by_duels else None
-            posterior = replace(posterior, decided=decided, averaged=averaged, places=places)
-        # By averaged ties a model's win is half a tie, which the duels that are decided have not.
-        checked = n <= MAX_CHECKED and not (averaged and decided is not None)
-        duels = find_contradicting_duels(outcomes, posterior) if checked else None
-    if rankings.ties != "partial" and (
-        found := duels or find_contradicting_firsts(whole, posterior)
-    ):
-        counts = prior == Dirichlet() and posterior.evidence == "instances" and can_count(whole)
-        if counts and n <= MAX_CHECKED and (duels or are_complete(whole)):
-            posterior = count_posterior(whole, posterior, seed)
-        note = found.describe(posterior.method)
-        diagnostics = replace(diagnostics, notes=(*diagnostics.notes, note))
-    return replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
+    posterior = replace(posterior, instances=int(n_instances), diagnostics=diagnostics, ends=ends)
+    if rankings.ties == "partial":  # whose positions are no places
+        return posterior
+    if outcomes is not None and rankings.behind_top is None:  # else a tie says nothing
+        posterior = _add_duels(posterior, whole, outcomes, prior)
+    if is_counted:
+        return count_posterior(whole, posterior, seed)
+    duels = find_contradicting_duels(outcomes, posterior) if is_comparable and outcomes else None
+    if found := duels or find_contradicting_firsts(whole, posterior):
+        notes = (*posterior.diagnostics.notes, found)
+        posterior = replace(posterior, diagnostics=replace(posterior.diagnostics, notes=notes))
+    return posterior
+
+
+def _add_duels(
+    posterior: Posterior, rankings: Rankings, outcomes: Outcomes, prior: Prior
+) -> Posterior:
+    """Add how often duels tie and, if verdicts are counted from duels, the places."""
+    by_duels = prior in (Dirichlet(), HierarchicalDirichlet()) and outcomes.have_all_met()
+    by_duels = by_duels and posterior.evidence == "instances"
+    return replace(
+        posterior,
+        decided=outcomes.share_decided(),
+        averaged=rankings.ties == "averaged",
+        places=Places.of(rankings) if by_duels else None,
+    )
 
 
 def _complete_diagnostics(
@@ -443,7 +455,7 @@ def check_keywords(
     of_engine = signature(load_engine(method)).parameters
     if any(p.kind is Parameter.VAR_KEYWORD for p in of_engine.values()):
         return  # the options of a sampler, which it checks itself
-    inner = ("rankings", "prior", "seed", "evidence")
+    inner = ("rankings", "prior", "seed", "evidence", "curves")
     known = list(own)
     if not isinstance(function, str):
         _reject_misplaced(function.__name__, options)

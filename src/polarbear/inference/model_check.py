@@ -6,8 +6,6 @@ rival may be won although its rating is lower. On a mixture of easy and hard ins
 comes first as often as its rating says. The counts then say something else than the posterior.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri, rel_entr
@@ -15,21 +13,15 @@ from scipy.special import ndtri, rel_entr
 from polarbear._text import escape_text, format_range
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
-from polarbear.inference.diagnostics import (
-    ALL_COUNTED,
-    COUNTED,
-    DUELS_CONTRADICT,
-    FIRSTS_CONTRADICT,
-)
-from polarbear.inference.draws import systematic_resample
+from polarbear.inference.diagnostics import DUELS_CONTRADICT, FIRSTS_CONTRADICT
 from polarbear.inference.e_values import Outcomes, with_effective_weights
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import find_stretches
 
 Floats, Ints = NDArray[np.float64], NDArray[np.intp]
 
-MAX_CHECKED, MAX_DRAWS = 60, 100
-"""The most algorithms whose pairs are checked, and the most draws that are used."""
+MAX_DRAWS = 100
+"""The most draws of the posterior that are used."""
 
 MARGIN = 0.1
 """Where the share of wins lies by the duels on another side of 1/2, or of 1/2 -+ this margin, than
@@ -38,35 +30,21 @@ by the model, the duels may lead to another verdict (:mod:`polarbear.inference.r
 MIN_DIFFERENCE, ERROR = 0.1, 0.01
 MIN_RATING_DIFFERENCE, RATING_ERROR = 0.05, 0.1
 """By how much shares of wins or of first places must differ from the model, and how often they may
-by chance. To count first places although the model holds costs little, not to count them more."""
+by chance."""
+
+REMEDY = (
+    "Ratings and P(best) may mislead there; by default, a fit of at most 60 algorithms counts "
+    "first places instead."
+)
 
 
-class Contradiction(NamedTuple):
-    """What results say that the model does not: of duels, or of first places."""
-
-    start: str  # of the note on it
-    said: str
-
-    def describe(self, method: str) -> str:
-        """Return what was found, and what follows from that for a posterior of this method."""
-        if method.endswith("duels counted"):
-            what = f"{COUNTED}, and ratings are those of a model that contradicts them"
-            return f"{what}: {self.said}. P(best) may mislead there."
-        if method.endswith("counted"):
-            return f"{ALL_COUNTED}, because they contradict a model of rankings: {self.said}."
-        return (
-            f"{self.start}: {self.said}. Ratings and P(best) may mislead there; by default, a fit "
-            "of at most 60 algorithms that all ran on all instances counts first places instead."
-        )
-
-
-def find_contradicting_duels(outcomes: Outcomes, posterior: Posterior) -> Contradiction | None:
-    """Return the clearest pair whose duels are won by one and by the model lost; None without one.
+def find_contradicting_duels(outcomes: Outcomes, posterior: Posterior) -> str | None:
+    """Name the pair whose duels contradict the model most clearly, as text; None without one.
 
     >>> import polarbear as pb
     >>> from polarbear.inference.e_values import count_outcomes
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
-    >>> find_contradicting_duels(count_outcomes(rankings), pb.fit(rankings)) is None
+    >>> find_contradicting_duels(count_outcomes(rankings), pb.fit(rankings, "BSpline")) is None
     True
     """
     first, second = np.triu_indices(len(posterior.algorithms), 1)
@@ -96,11 +74,11 @@ def find_contradicting_duels(outcomes: Outcomes, posterior: Posterior) -> Contra
         f"{names[0]} wins {100 * clearest:.0f} % of its decided duels with {names[1]} {when}, and "
         f"{100 * modelled:.0f} % by the model"
     )
-    return Contradiction(DUELS_CONTRADICT, said)
+    return f"{DUELS_CONTRADICT}: {said}. {REMEDY}"
 
 
-def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contradiction | None:
-    """Return whose first places, on some stretch, differ most clearly from its rating, if any do.
+def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> str | None:
+    """Say whose first places differ most clearly from its rating on some stretch, if any do.
 
     Where several share the first place, any share of it agrees. Of n instances, a share s where e
     is expected is sqrt(2 n KL(s, e)) standard errors off, the signed root of the likelihood ratio;
@@ -108,7 +86,7 @@ def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contr
 
     >>> import polarbear as pb
     >>> rankings = pb.simulation.simulate_rankings(np.array([[1.0, 0.0, 0.0]] * 3), 100)
-    >>> find_contradicting_firsts(rankings, pb.fit(rankings)) is None
+    >>> find_contradicting_firsts(rankings, pb.fit(rankings, "BSpline")) is None
     True
     """
     rate = _draw_rates(posterior)
@@ -131,7 +109,7 @@ def find_contradicting_firsts(rankings: Rankings, posterior: Posterior) -> Contr
         f"instances {_describe_times(posterior, stretches[s])}, and on {100 * expected[at]:.0f} % "
         "by the model"
     )
-    return Contradiction(FIRSTS_CONTRADICT, said)
+    return f"{FIRSTS_CONTRADICT}: {said}. {REMEDY}"
 
 
 def _count_firsts(rankings: Rankings, rating: Floats) -> Floats:
@@ -171,10 +149,6 @@ def _expect_wins(posterior: Posterior, first: Ints, second: Ints) -> Floats:
 
 def _draw_rates(posterior: Posterior) -> Floats:
     """Return a few draws of what ratings are in proportion to (T, draws, n)."""
-    if posterior.weight.shape[1] > 1 and posterior.curves is None:  # curves would take longer
-        chosen = [systematic_resample(at, MAX_DRAWS) for at in posterior.weight.T]
-        drawn = np.take_along_axis(posterior.draws, np.array(chosen).T[:, :, None], axis=0)
-    else:
-        drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS)]
+    drawn = posterior.utilities[:: max(1, len(posterior.utilities) // MAX_DRAWS)]
     drawn = drawn.swapaxes(0, 1)  # (T, draws, n)
     return np.exp(np.maximum(drawn - drawn.max(axis=2, keepdims=True), -700), dtype=float)

@@ -101,11 +101,13 @@ class Posterior(FrozenRecord):
     wins
         Shape (W, T, n (n - 1) / 2): draws of the probability that the first of a pair beats the
         second on a new instance, of equal weight. None if it follows from the utilities; it does
-        not on a mix of instances (:meth:`InstancePosterior.population`).
+        not if they are counted, or on a mix of instances (:meth:`InstancePosterior.population`).
     decided
         Shape (T, n (n - 1) / 2): the share of duels of a pair that do not tie; None without ties.
     averaged
         Whether a tie is half a win in the ratings (``ties="averaged"``).
+    counted
+        Whether ratings and wins are counted, with a model of rankings as their prior.
     places
         The places of all algorithms on each instance, if the probabilities of verdicts are counted
         from their duels, as in races. None if they follow from the model, as with temporal priors.
@@ -150,6 +152,7 @@ class Posterior(FrozenRecord):
     wins: Singles | None = None
     decided: Floats | None = None
     averaged: bool = False
+    counted: bool = False
     places: Places | None = None
 
     @cached_property
@@ -317,16 +320,15 @@ class Posterior(FrozenRecord):
 
     def paper_verdict(
         self,
-        certainty: float = 0.95,
+        certainty: float = 0.99,
         epsilon: float = 0.05,
         *,
         elimination: Elimination = "joint",
-        resolution: Resolution = "at_par",
+        resolution: Resolution = "crossing",
     ) -> Findings:
         """Return what the paper's dominance says: ahead at all times, without a margin.
 
-        A race with the question :class:`polarbear.PaperParetoSet` decides by it: "joint" at all
-        times at once, "pointwise" at each time separately.
+        The arguments are those of :class:`polarbear.PaperParetoSet`, which decides by it.
 
         >>> import polarbear as pb
         >>> posterior = pb.fit(pb.simulation.simulate_rankings(np.array([[3.0, 0.0]] * 2), 40))
@@ -483,6 +485,7 @@ class Posterior(FrozenRecord):
             f"from {format_count(self.instances, 'instance')}\n"
             f"  algorithms  {format_list(self.algorithms)}\n"
             f"  made by     {self.method}, {self.prior}, {self.evidence} as evidence, "
+            f"{'counted, ' if self.counted else ''}"
             f"{len(self.utilities)} draws\n"
             f"  at the end  {leader} leads with a rating of {final[k]:.2f}\n"
             + (f"  runs        {format_counts(sum_counts(self.ends))}\n" if self.ends else "")

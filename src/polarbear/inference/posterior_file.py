@@ -31,6 +31,7 @@ HEADER_TYPES: Mapping[str, type] = {
     "chains": int,
     "independent": bool,
     "averaged": bool,
+    "counted": bool,
     "evidence": str,
     "instances": int,
 }

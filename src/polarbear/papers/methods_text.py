@@ -16,6 +16,7 @@ from polarbear._text import (
 from polarbear.data.run import FAILED
 from polarbear.data.run_ends import RunEnds, describe_unstated, format_counts
 from polarbear.errors import DataError
+from polarbear.inference.counted import MODEL_WEIGHT
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.verdicts import Verdict
 from polarbear.inference.versions import software_versions
@@ -89,17 +90,23 @@ a (2 crashed). A failed run keeps its best value.']
     return sentences
 
 
-def describe_model(prior: str, evidence: str, method: str) -> str:
-    """Return sentences on the model of the rankings and on its posterior."""
+def describe_model(posterior: Posterior) -> str:
+    """Return sentences on the model of the rankings, its posterior and what is counted."""
     units = {
         "instances": "Instances are the units of evidence.",
         "rankings": "Every ranking at every time counts as independent evidence.",
     }
-    return (
+    said = (
         "A temporal Plackett-Luce model describes how the algorithms rank on an instance at each "
-        f"time, with the prior {prior}. {units.get(evidence, '')} The method of inference is "
-        f"{method}."
+        f"time, with the prior {posterior.prior}. {units.get(posterior.evidence, '')} The method "
+        f"of inference is {posterior.method}."
     )
+    if posterior.counted:
+        said += (
+            " A rating is the share of instances on which an algorithm comes first, by a Dirichlet "
+            f"process around the model, which counts as much as {MODEL_WEIGHT:g} instances."
+        )
+    return said
 
 
 def describe_replacement(margin: float, width: float) -> str:
@@ -192,7 +199,7 @@ def _describe_analysis(posterior: Posterior, certainty: float, margin: float, wi
         describe_comparison("compared", n, instances, found.times.tolist(), found.clock),
         *describe_runs(posterior.ends, instances),
         *posterior.diagnostics.order_notes,
-        describe_model(posterior.prior, posterior.evidence, posterior.method),
+        describe_model(posterior),
         replaceable,
         "These probabilities are for data that are analysed once, not again while they grow.",
         describe_result(found.verdicts),
@@ -211,10 +218,7 @@ def _describe_race(race: Race) -> str:
     """Return a methods paragraph for a race."""
     status, question, posterior = race.status, race.question, race.posterior
     epsilon = getattr(question, "epsilon", None)
-    model = ""
-    if posterior is not None:
-        described = describe_model(posterior.prior, posterior.evidence, posterior.method)
-        model = f"Ratings are those of a model. {described}"
+    model = "" if posterior is None else describe_model(posterior)
     n, instances = len(status.verdicts), status.counts.instances
     sentences = [
         describe_comparison("raced", n, instances, race.times, status.setup.clock),

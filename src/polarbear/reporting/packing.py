@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polarbear.data.array_files import pack_array
 from polarbear.selection.ratings import thin_draws
 
-MAX_DRAW_BYTES = 300_000
+MAX_DRAW_BYTES = 280_000
 """The most bytes of draws in a page; base64 adds a third."""
 
 MIN_DRAWS = 100

@@ -88,6 +88,7 @@ def fit_laplace(
     evidence: Evidence = "instances",
     start: Posterior | None = None,
     draws: int | None = None,
+    curves: bool = True,
 ) -> Posterior:
     """Fit the posterior by nested Laplace approximations.
 
@@ -101,6 +102,8 @@ def fit_laplace(
         An earlier posterior to start from, of some of the same algorithms and times.
     draws
         The number of draws; by default from 1000 to 16,000, as precision requires.
+    curves
+        Whether a posterior with few weighted draws has more of equal weight.
     """
     if draws is not None and not (isinstance(draws, int | np.integer) and draws >= 100):
         raise DataError("expected a whole number of at least 100", draws=draws)
@@ -108,7 +111,7 @@ def fit_laplace(
     if by_instance and isinstance(prior, IndependentPrior) and not prior.hypers():
         part, source = merge_equal_times(rankings)
         if part is not rankings:
-            posterior = fit_laplace(part, prior, seed=seed, start=start, draws=draws)
+            posterior = fit_laplace(part, prior, seed=seed, start=start, draws=draws, curves=curves)
             return repeat_times(posterior, rankings.times, source)
     with one_thread():
         rng = np.random.default_rng(seed)
@@ -119,10 +122,10 @@ def fit_laplace(
             sample = _apply_sandwich(rankings, model.likelihood, grid, sample, rng)
         else:
             mixture = _closed_form_mixture(grid, sample, moved)
-        size = count_curves(grid, model.n_terms)
-        curves = None
-        if draws is None and moved is None and size > len(sample.component):
-            curves = draw_curves(grid.mixture, sample, size, rng)
+        size = count_curves(grid, model.n_terms) if curves and draws is None else 0
+        more = None
+        if moved is None and size > len(sample.component):
+            more = draw_curves(grid.mixture, sample, size, rng)
         resampled = systematic_resample(sample.weight.mean(axis=1))
         return Posterior(
             algorithms=rankings.algorithms,
@@ -138,7 +141,7 @@ def fit_laplace(
             independent=has_independent_times(grid) and not by_instance,
             evidence=evidence,
             instances=int(np.count_nonzero(np.bincount(rankings.instance[rankings.weight > 0]))),
-            curves=curves,
+            curves=more,
         )
 
 
