@@ -96,7 +96,7 @@ def test_what_the_model_adds_follows_its_distributions():
     for rating in (0.5, 0.2, 0.02):
         ratings = np.tile(np.array([rating, 1 - rating], np.float32), (40_000, 1, 1))
         nobody = np.full((1, 1, 2), UNKNOWN)
-        wins = _draw_wins(nobody, np.ones((40_000, 1), np.float32), ratings, rng)[:, 0, 0]
+        wins = _draw_wins(nobody, np.ones((40_000, 1), np.float32), np.log(ratings), rng)[:, 0, 0]
         mean, variance = beta.stats(MODEL_WEIGHT * rating, MODEL_WEIGHT * (1 - rating))
         assert wins.mean() == pytest.approx(mean, abs=0.01)
         assert wins.std() == pytest.approx(np.sqrt(variance), rel=0.25)
@@ -131,6 +131,33 @@ def test_first_places_with_ties_and_gaps_have_the_highest_likelihood(monkeypatch
         for change in (-0.01, 0.01):
             other = share * np.exp(change * (np.arange(4) == k))
             assert log_likelihood(other / other.sum()) < highest
+
+
+@pytest.mark.parametrize("n", [8, 10])
+def test_who_never_comes_first_is_ordered_whatever_the_names(n):
+    """Draws without a first place tied, and the later name won: it dominated who beat it always."""
+    costs = np.tile(np.arange(float(n))[None, None], (1, 100, 1))
+    posterior, other = (pb.fit(pb.simulation.rank_costs(c)) for c in (costs, costs[:, :, ::-1]))
+    for k in range(1, n):
+        assert posterior.prob_better(f"a{k}", f"a{k + 1}")[0] > 0.85
+        assert other.prob_better(f"a{k + 1}", f"a{k}")[0] > 0.85
+    for one, names in ((posterior, (n - 1, n)), (other, (2, 1))):
+        assert one.win_probability(*(f"a{k}" for k in names))[0][0] > 0.95
+    dominated = [one.rival for one in posterior.paper_verdict(0.95).verdicts[1:]]
+    assert all(rival is None or int(rival[1:]) < k for k, rival in enumerate(dominated, 2))
+
+
+def test_a_strong_algorithm_that_seldom_ran_is_rated_by_these_runs():
+    """Shared six times only, missing first places stayed near the model: .64 instead of .8."""
+    rng = np.random.default_rng(0)
+    costs = rng.normal(size=(1, 300, 5))
+    costs[0, :, 4] = np.where(rng.random(300) < 0.85, -10, 10)
+    costs[0, rng.permutation(300)[60:], 4] = np.nan
+    posterior = pb.fit(pb.simulation.rank_costs(costs))
+    low, high = posterior.interval("a5")[:, 0]
+    assert 0.7 < posterior.mean("a5")[0] < 0.9
+    assert low < 0.85 < high
+    assert "16 % of the places are unknown" in str(posterior.verdict())
 
 
 def test_ties_of_all_say_nothing():

@@ -304,7 +304,7 @@ def calibrate(
         if not (isinstance(value, int | np.integer) and value >= 2):
             raise DataError("expected a whole number of at least 2", **{name: value})
     prior = make_prior(prior)
-    tallies, truth, counted = [], None, False
+    tallies, truths, counted = [], {}, False
     with warnings.catch_warnings():
         # Diagnostics are counted in the tally, and fit warns of gaps in the data once.
         warnings.simplefilter("ignore", FitWarning)
@@ -313,8 +313,9 @@ def calibrate(
             chosen = np.random.default_rng([seed, replicate]).integers(pool, size=drawn)
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
             counted = posterior.counted
-            truth = truth or Truth.of_kind(rankings, counted=counted)
-            tallies.append(tally_claims(posterior, truth))
+            if counted not in truths:
+                truths[counted] = Truth.of_kind(rankings, counted=counted)
+            tallies.append(tally_claims(posterior, truths[counted]))
     return Calibration(
         algorithms=rankings.algorithms,
         times=rankings.times,

@@ -155,12 +155,11 @@ def _count_everywhere(posterior: Posterior, ahead: Floats, truth: Floats) -> Flo
     # P(better at all times) is at most P(better at the worst time): skip pairs below all bins.
     likely = ahead.min(axis=0) >= EVERYWHERE_EDGES[0]
     np.fill_diagonal(likely, False)
-    pairs = np.argwhere(likely)
+    # Of two that never came first at a time, the truth is not known.
+    never = truth <= np.log(LEAST_SHARE)
+    pairs = [(a, b) for a, b in np.argwhere(likely) if not np.any(never[:, a] & never[:, b])]
     claimed = [posterior.prob_dominates(names[a], names[b]) for a, b in pairs]
-    # Where neither ever came first, nothing contradicts the claim.
-    never = np.log(LEAST_SHARE)
-    behind = [(truth[:, a] <= truth[:, b]) & (truth[:, b] > never) for a, b in pairs]
-    true = [float(not one.any()) for one in behind]
+    true = [float(np.all(truth[:, a] > truth[:, b])) for a, b in pairs]
     return _count_by_bin(np.array(claimed), np.array(true), EVERYWHERE_EDGES)
 
 

@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, log_softmax
 
 from polarbear.data.positions import UNKNOWN
 from polarbear.data.rankings import Rankings
+from polarbear.inference.diagnostics import FILLED_IN
 from polarbear.inference.posterior import Posterior
 from polarbear.inference.replacing import Places
 from polarbear.inference.threads import one_thread
@@ -38,17 +40,27 @@ instances are as precise as the model alone has them from half as many.
 """
 
 MAX_DRAWS, MIN_DRAWS = 2_000, 250
-MAX_CELLS = 1_000_000
-"""The most numbers in the draws of ratings, and in those of wins, down to the fewest draws."""
+MAX_RATINGS, MAX_WEIGHTS, MAX_PRODUCTS = 4_000_000, 20_000_000, 3_000_000_000
+"""The most draws times ratings, times comparisons, and times duels, down to the fewest draws."""
 
-SWEEPS = 6
-"""How often first places that are not known are shared anew, at times with ties or gaps."""
+MAX_WINS, MIN_WINS = 3_000_000, 100
+"""The most draws times pairs of which wins are kept, down to so few draws."""
+
+SWEEPS, SWEEPS_OF_MEAN = 6, 300
+"""How often first places that are not known are shared anew, in all draws and in their mean."""
 
 LEAST_SHARE = 1e-9
-"""A share of first places is at least this, so that its logarithm is finite."""
+"""Shares of first places below this are ordered by the model."""
+
+TINY = np.float32(1e-37)
+
+MANY_MISSING = 0.1
+"""Above this share of places that are missing, a note says that the model fills in first places."""
 
 
-def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Posterior:
+def count_posterior(
+    rankings: Rankings, fitted: Posterior, seed: int = 0, draws: int | None = None
+) -> Posterior:
     """Return the posterior by counts, with the model ``fitted`` to the same rankings as the prior.
 
     >>> import polarbear as pb
@@ -61,8 +73,8 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
     """
     place = Places.of(rankings).position
     n_times, n_compared, n = place.shape
-    n_draws = int(np.clip(MAX_CELLS // max(n_times * n, n_compared), MIN_DRAWS, MAX_DRAWS))
-    n_wins = min(max(3 * MAX_CELLS // (n_times * n * n), MIN_DRAWS), n_draws)
+    n_draws = draws or _choose_draws(n_times, n_compared, n)
+    n_wins = min(max(2 * MAX_WINS // (n_times * n * n), MIN_WINS), n_draws)
     rng = np.random.default_rng(seed)
     size = n_draws, len(rankings.instances)
     drawn = rng.standard_exponential(size, np.float32)[:, rankings.instance]
@@ -70,12 +82,17 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
     chosen = rng.permutation(max(n_draws, len(fitted.utilities)))[:n_draws]
     utilities = fitted.utilities[chosen % len(fitted.utilities)]
     with one_thread():
-        rating = _widen(utilities, _count_known(place, rankings.weight))
-        modelled = _draw_gammas(MODEL_WEIGHT * rating, rng)
-        sums = [sum_firsts(at, drawn, rating[:, t], modelled[:, t]) for t, at in enumerate(place)]
-        total = modelled + np.stack(sums, axis=1)
-        share = total / total.sum(axis=2, keepdims=True)
-        utilities = np.log(np.maximum(share, LEAST_SHARE))
+        modelled = _widen(utilities, _count_known(place, rankings.weight))  # in logarithms
+        rating: Singles = np.exp(modelled)
+        prior = _draw_gammas(np.float32(MODEL_WEIGHT) * rating, rng)
+        sums = [sum_firsts(at, drawn, rating[:, t], prior[:, t]) for t, at in enumerate(place)]
+        total = prior + np.stack(sums, axis=1)
+        with np.errstate(divide="ignore"):
+            share = np.log(total / total.sum(axis=2, keepdims=True))
+        utilities = np.maximum(share, np.float32(np.log(LEAST_SHARE)) + modelled)
+        measured = dict(fitted.diagnostics.measured)
+        measured["error"] = max(measured.get("error", 0.0), 0.5 / np.sqrt(n_draws))
+        notes = (*fitted.diagnostics.notes, *_describe_missing(place))
         return replace(
             fitted,
             counted=True,
@@ -85,8 +102,26 @@ def count_posterior(rankings: Rankings, fitted: Posterior, seed: int = 0) -> Pos
             curves=None,
             chains=1,
             independent=False,
-            wins=_draw_wins(place, drawn[:n_wins], rating[:n_wins], rng),
+            wins=_draw_wins(place, drawn[:n_wins], modelled[:n_wins], rng),
+            diagnostics=replace(fitted.diagnostics, measured=measured, notes=notes),
         )
+
+
+def _choose_draws(n_times: int, n_compared: int, n: int) -> int:
+    """Return how many draws are cheap."""
+    products = n_times * n_compared * n * n // 2
+    costs = (MAX_RATINGS, n_times * n), (MAX_WEIGHTS, n_compared), (MAX_PRODUCTS, products)
+    return int(np.clip(min(most // max(each, 1) for most, each in costs), MIN_DRAWS, MAX_DRAWS))
+
+
+def _describe_missing(place: NDArray) -> list[str]:
+    """Return a note if the model fills in many first places, because runs are missing."""
+    known = place != UNKNOWN
+    share = 1 - known[known.sum(axis=2) > 1].mean() if known.any() else 0.0
+    if share <= MANY_MISSING:
+        return []
+    said = f"{FILLED_IN}: {100 * share:.0f} % of the places are unknown"
+    return [f"{said}. Ratings and P(best) may be off by more than their intervals say."]
 
 
 def sum_firsts(place: NDArray, weight: Any, rating: Any, prior: Any = 0.0) -> NDArray[Any]:
@@ -108,13 +143,22 @@ def sum_firsts(place: NDArray, weight: Any, rating: Any, prior: Any = 0.0) -> ND
     weight = weight if told.all() else weight[:, told]
     if np.count_nonzero(first) == len(first) and among.all():
         return weight @ first
-    missing, total = 1 - among, rating
-    for _ in range(SWEEPS):
-        of_first, of_known = (np.maximum(rating @ of.T, LEAST_SHARE) for of in (first, among))
-        total = rating * ((weight / of_first) @ first + (weight / of_known) @ missing)
-        rating = prior + total
-        rating = rating / rating.sum(axis=1, keepdims=True)
-    return total
+
+    def share(rating: Any, weight: Any, prior: Any, sweeps: int) -> Any:
+        total = rating
+        for _ in range(sweeps):
+            of_first, of_known = (np.maximum(rating @ of.T, TINY) for of in (first, among))
+            total = rating * ((weight / of_first) @ first + (weight / of_known) @ (1 - among))
+            rating = prior + total
+            rating = rating / np.maximum(rating.sum(axis=1, keepdims=True), TINY)
+        return total
+
+    # All draws begin where their mean ends, because sweeps are slow where little is known.
+    prior = prior + np.zeros_like(rating)
+    mean, weights, priors = (x.mean(axis=0, keepdims=True) for x in (rating, weight, prior))
+    end = priors + share(mean, weights, priors, SWEEPS_OF_MEAN)
+    rating = rating * (end / end.sum() / np.maximum(mean, TINY))
+    return share(rating, weight, prior, SWEEPS)
 
 
 def _count_known(place: NDArray, weight: Floats) -> Floats:
@@ -134,7 +178,7 @@ def _find_known(place: NDArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def _widen(utilities: Singles, n_instances: Floats) -> Singles:
-    """Return ratings whose uncertainty is that of the centre of a Dirichlet process of weight c.
+    """Return logarithms of ratings, as uncertain as the centre of a Dirichlet process of weight c.
 
     Shares of N draws from it vary (N + c) / (1 + c) times as much around the centre as shares of
     independent draws from the centre, so they tell as much of it as fewer of these. The prior
@@ -145,9 +189,8 @@ def _widen(utilities: Singles, n_instances: Floats) -> Singles:
     fewer = n_instances * np.minimum((1 + MODEL_WEIGHT) / (n_instances + MODEL_WEIGHT), 1)
     ratio = ((n_instances + prior) / (fewer + prior)).astype(np.float32)[:, None]
     told = (fewer / np.maximum(n_instances, 1e-9)).astype(np.float32)[:, None]
-    centre = mean * np.where(told > 0, told * ratio, 1)
-    rating = np.exp(np.clip(centre + np.sqrt(ratio) * (utilities - mean), -80, 80))
-    return rating / rating.sum(axis=2, keepdims=True)
+    wide = mean * np.where(told > 0, told * ratio, 1) + np.sqrt(ratio) * (utilities - mean)
+    return log_softmax(wide, axis=2)
 
 
 def _draw_gammas(shape: Singles, rng: np.random.Generator) -> Singles:
@@ -164,7 +207,7 @@ def _draw_gammas(shape: Singles, rng: np.random.Generator) -> Singles:
 
 
 def _draw_wins(
-    place: NDArray, drawn: Singles, rating: Singles, rng: np.random.Generator
+    place: NDArray, drawn: Singles, modelled: Singles, rng: np.random.Generator
 ) -> Singles:
     """Return draws (W, T, pairs) of the share of decided duels that the first of a pair wins.
 
@@ -181,9 +224,8 @@ def _draw_wins(
         decided = known & (ours != theirs)
         won = drawn @ (decided & (ours < theirs)).astype(np.float32)
         duels = every if decided.all() else drawn @ decided.astype(np.float32)
-        a, b = rating[:, t, first], rating[:, t, second]
-        chance = a / np.maximum(a + b, LEAST_SHARE)
+        chance = expit(modelled[:, t, first] - modelled[:, t, second])
         sd = np.sqrt(chance * (1 - chance) / np.float32(MODEL_WEIGHT + 1))
-        modelled = MODEL_WEIGHT * np.clip(chance + normal * sd, 0, 1)
-        wins[:, t] = (won + modelled) / (duels + MODEL_WEIGHT)
+        wins[:, t] = won + MODEL_WEIGHT * np.clip(chance + normal * sd, 0, 1)
+        wins[:, t] /= duels + MODEL_WEIGHT
     return wins

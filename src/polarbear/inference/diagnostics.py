@@ -11,7 +11,8 @@ TIMES_BEGIN = "The times begin"
 
 DUELS_CONTRADICT = "The duels contradict the model of rankings"
 FIRSTS_CONTRADICT = "First places contradict the model of rankings"
-"""The starts of the notes on duels or first places that differ from what the model says."""
+FILLED_IN = "A model of rankings fills in the first places of missing runs"
+"""The starts of the notes on what differs from the model, or needs it."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Diagnostics:
 
     @property
     def verdict_notes(self) -> tuple[str, ...]:
-        """The notes that a verdict ends with: how runs are ordered, and where times begin."""
-        return tuple(one for one in self.notes if one.startswith((ORDERED_BY, TIMES_BEGIN)))
+        """The notes that a verdict ends with: on the order of runs, the first time, and gaps."""
+        starts = (ORDERED_BY, TIMES_BEGIN, FILLED_IN)
+        return tuple(one for one in self.notes if one.startswith(starts))
 
     def __str__(self) -> str:
         figures = ", ".join(f"{name} {value:.3g}" for name, value in self.measured.items())

@@ -128,8 +128,9 @@ def fit(
     prior
         The prior over ratings as functions of time, one of :mod:`polarbear.priors` or its name,
         such as "BSpline". By default ``Dirichlet()``, under which times are independent. Ratings
-        and win probabilities are then counted, with a model of rankings as their prior, and the
-        probabilities of verdicts are counted from duels, as in races.
+        and win probabilities are then counted, with a model of rankings as their prior, unless
+        there are more than 60 algorithms, very many instances, or averaged ties; probabilities of
+        verdicts are counted from duels, as in races.
     method
         "laplace": the fast engine, nested Laplace approximations with importance sampling. For
         comparison: "nuts", "pathfinder", "pymc-laplace" and "advi" of the extra ``[pymc]``, and
@@ -278,7 +279,7 @@ def _fit_rankings(
     if outcomes is not None and rankings.behind_top is None:  # else a tie says nothing
         posterior = _add_duels(posterior, whole, outcomes, prior)
     if is_counted:
-        return count_posterior(whole, posterior, seed)
+        return count_posterior(whole, posterior, seed, options.get("draws"))
     duels = find_contradicting_duels(outcomes, posterior) if is_comparable and outcomes else None
     if found := duels or find_contradicting_firsts(whole, posterior):
         notes = (*posterior.diagnostics.notes, found)

@@ -33,8 +33,8 @@ MIN_RATING_DIFFERENCE, RATING_ERROR = 0.05, 0.1
 by chance."""
 
 REMEDY = (
-    "Ratings and P(best) may mislead there; by default, a fit of at most 60 algorithms counts "
-    "first places instead."
+    "Ratings and P(best) may mislead there. By default, a fit counts first places instead, of at "
+    "most 60 algorithms whose ties are not averaged, unless there are very many instances."
 )
 
 
