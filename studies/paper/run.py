@@ -39,8 +39,8 @@ FIGURES = {
     "8": "studies/mabbob/figures/d30-T200-paper-rounds.png",
     "9": "studies/mabbob/figures/d30-T200-paper-end.png",
     "10": "studies/mabbob/figures/d30-T200-paper-course.png (right)",
-    "11": "studies/gpbbob/figures/d60-1.2s-wall-rounds.png, d60-1.2s-wall-end.png",
-    "12": "studies/gpbbob/figures/d60-1.2s-wall-course.png (left)",
+    "11": "studies/gpbbob/figures/d240-30s-cpu-paper-rounds.png, d240-30s-cpu-paper-end.png",
+    "12": "studies/gpbbob/figures/d240-30s-cpu-paper-course.png (left)",
     "13": "studies/gpbbob/figures/landscape.png",
 }
 """Where the figures of the paper are, by their numbers there."""
