@@ -117,7 +117,8 @@ def _choose_draws(n_times: int, n_compared: int, n: int) -> int:
 def _describe_missing(place: NDArray) -> list[str]:
     """Return a note if the model fills in many first places, because runs are missing."""
     known = place != UNKNOWN
-    share = 1 - known[known.sum(axis=2) > 1].mean() if known.any() else 0.0
+    compared = known[known.sum(axis=2) > 1]
+    share = 1 - compared.mean() if compared.size else 0.0
     if share <= MANY_MISSING:
         return []
     said = f"{FILLED_IN}: {100 * share:.0f} % of the places are unknown"
