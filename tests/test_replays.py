@@ -25,7 +25,8 @@ def mabbob():
 
 @pytest.mark.long
 def test_a_recorded_benchmark_with_the_real_fit(mabbob):
-    found = pb.replay(mabbob, PerLook(certainty=0.95))
+    model = {"prior": pb.priors.Dirichlet(1 + 1e-9)}  # counts are less certain
+    found = pb.replay(mabbob, PerLook(certainty=0.95, fit=model))
     verdicts = pb.fit(mabbob).paper_verdict(0.95).verdicts
     dominated = {one.algorithm for one in verdicts if one.kind == "dominated"}
     assert set(found.eliminated) == dominated == {"RS"}
@@ -35,7 +36,7 @@ def test_a_recorded_benchmark_with_the_real_fit(mabbob):
     assert len(found.runs) == found.spent.runs == found.n_runs < 420
     assert not found.state.ledger.extends
     assert found.spent.time == pytest.approx(found.runs.until.sum())
-    assert 0.05 < found.saved < 0.9
+    assert 0.1 < found.saved < 0.9
     assert found.rounds > 2
     assert "of 420 recorded runs" in str(found)
     assert set(found.posterior.algorithms) == set(found.pareto)

@@ -23,7 +23,7 @@ BUDGETS = {
     "reporting": 1102,
     "design": 1058,
     "coordinator": 803,
-    "calibration": 603,
+    "calibration": 597,
     "live": 710,
     "priors": 418,
     "papers": 428,

@@ -25,6 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from accuracy.scenarios import SCENARIOS
+from calibration.models import MODEL
 
 import polarbear as pb
 from polarbear.data.rankings import Rankings
@@ -211,7 +212,7 @@ class Case:
         else:
             self.rankings, self.prior, self.options = DATA[data][0](), PRIORS[prior], {}
             if self.prior == pb.priors.Dirichlet():
-                self.prior = pb.priors.Dirichlet(1 + 1e-9)  # the default counts
+                self.prior = MODEL  # the default counts
         if data == "classes":
             self.options = {"classes": "family"}
 

@@ -24,6 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from calibration.models import MODEL
 from error_control.chances import MOST, PERSISTENCE, draw_sample, label, places
 from racing.cells import Cell, load, run, seeded
 from racing.pools import MABBOB, SHIPPED
@@ -39,8 +40,8 @@ QUICK_CPU_SECONDS = 5
 
 SIZES = (12, 24, 60, 200)
 SOURCES = (*PERSISTENCE, *SHIPPED, *MABBOB)
-FITS = {"default": {}, "with gaps": {}, "model": {"prior": pb.priors.Dirichlet(1.0 + 1e-9)}}
-"""By name: options of ``fit``. Another concentration has the model alone."""
+FITS = {"default": {}, "with gaps": {}, "model": {"prior": MODEL}}
+"""By name: options of ``fit``."""
 
 WEIGHTS = (6.0, 24.0)
 """How many instances the model counts as in other fits, beside the default of 12."""

@@ -207,6 +207,15 @@ def test_first_places_are_counted_as_by_hand():
     assert _count_firsts(rankings, rating) == pytest.approx(expected)
 
 
+def test_intervals_are_too_narrow_where_the_model_is_far_off():
+    """Of an algorithm that is the first or the last, 40 instances hold .86; counts alone .95."""
+    rng, covered, races = np.random.default_rng(2), 0, 200
+    for _ in range(races):
+        low, high = pb.fit(rank_moody(rng, 40), draws=200).interval("a2")
+        covered += low[0] <= MOODY <= high[0]
+    assert covered / races == pytest.approx(0.86, abs=0.05)  # two standard errors
+
+
 @pytest.mark.long
 def test_rankings_of_the_model_are_seldom_contradicted():
     found = []

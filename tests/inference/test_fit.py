@@ -9,10 +9,11 @@ from polarbear.inference.fit import connected_groups
 from polarbear.simulation import PRIORS, rank_costs
 
 APPROXIMATE = ("SparseGP", "HSGP")
+"""Priors that approximate others, which nightly tests take too."""
 
 NOISE = {False: 0.02, True: 0.045}
 """Of probabilities, by whether they are shares of 2,000 draws: four standard errors."""
-"""Priors that approximate others, which nightly tests take too."""
+
 each_prior = pytest.mark.parametrize(
     "prior",
     [

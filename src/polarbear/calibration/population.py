@@ -49,11 +49,6 @@ class Truth(NamedTuple):
         known = number >= MIN_WINS_OF_EACH
         return cls(np.log(np.maximum(share, LEAST_SHARE)), known[:, :, None] & known[:, None])
 
-    @classmethod
-    def of_kind(cls, rankings: Rankings, *, counted: bool) -> Self:
-        """Return what counted ratings claim, or those of a model."""
-        return cls.of_counts(rankings) if counted else cls.of_model(rankings)
-
 
 def fit_utilities(rankings: Rankings, alpha: float = 1.0) -> Floats:
     """Fit the log-utilities (times, algorithms) of the nearest Plackett-Luce model at each time.

@@ -174,19 +174,16 @@ class Calibration:
         )
 
     def _verdict(self) -> str:
-        verdict, misfit = VERDICT_TEXTS[self.verdict], self.misfit
-        if self.counted:
-            pass  # the model is only their prior
-        elif misfit is not None:
-            is_calibrated = self.verdict == "calibrated"
-            verdict = (
-                MISFIT_TEXT if is_calibrated else f"{verdict}; and the model misfits these data"
-            )
+        verdict = VERDICT_TEXTS[self.verdict]
+        misfit = None if self.counted else self.misfit  # the model is only the prior of counts
+        if misfit is not None:
+            as_stated = self.verdict == "calibrated"
+            verdict = MISFIT_TEXT if as_stated else f"{verdict}; and the model misfits these data"
             verdict += (
                 f". {misfit.a} beats {misfit.b} at {format_time(misfit.time, self.clock)} with "
                 f"probability {misfit.model:.2f} by the model, {misfit.other:.2f} by counting"
             )
-        elif self.assumption_holds is False:
+        elif not self.counted and self.assumption_holds is False:
             verdict += (
                 f" (beside a misfit of the model of at most {self._largest():.2f}, see below)"
             )
@@ -314,7 +311,7 @@ def calibrate(
             posterior = fit(rankings.take(chosen), prior=prior, seed=replicate, **options)
             counted = posterior.counted
             if counted not in truths:
-                truths[counted] = Truth.of_kind(rankings, counted=counted)
+                truths[counted] = (Truth.of_counts if counted else Truth.of_model)(rankings)
             tallies.append(tally_claims(posterior, truths[counted]))
     return Calibration(
         algorithms=rankings.algorithms,
